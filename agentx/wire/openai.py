@@ -1,0 +1,190 @@
+"""Chat completions: requests joined from bytes that exist already, replies read from bytes that were kept.
+
+A stream is read by scanning: of an event that carries a token only the count is looked up; the few others (role,
+finish, usage, error) are parsed as JSON. A parser per token would cost more than the rest of a client.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from agentx.wire.reply import (
+    DONE,
+    Cached,
+    Reply,
+    ServerError,
+    count_of,
+    error_in,
+    first_of,
+    join_text,
+    load_object,
+    mapping_of,
+)
+
+# Quotes inside a JSON string are escaped, so these cannot match inside generated text.
+_TOKEN = re.compile(rb'"(?:content|reasoning_content|reasoning|text|refusal)"\s*:\s*"[^"]|"tool_calls"\s*:\s*\[\s*\{')
+_ENDING = re.compile(rb'"finish_reason"\s*:\s*"|"error"\s*:|"sglext"\s*:\s*\{')
+_COUNT_KEY = b'"completion_tokens"'
+_COUNT = re.compile(rb'"completion_tokens"\s*:\s*(\d{1,12})')
+
+
+def json_text(text: str) -> bytes:
+    """`text` as the inside of a JSON string, without its quotes: what `chat_request` takes as a content part."""
+    return json.dumps(text, ensure_ascii=False)[1:-1].encode("utf-8", "surrogatepass")
+
+
+def chat_request(
+    messages: Sequence[tuple[str, Sequence[bytes]]],
+    *,
+    model: str,
+    max_tokens: int,
+    min_tokens: int | None,
+    ignore_eos: bool,
+    stream: bool = True,
+    include_usage: bool = True,
+    continuous_usage: bool = True,
+    cached_details: bool = True,
+    extra: Mapping[str, object] | None = None,
+) -> list[bytes]:
+    """The body of a `/v1/chat/completions` request, as parts to join.
+
+    A message is (role, content parts); each part is JSON-escaped UTF-8 (`json_text`) and goes in as it is.
+    `extra` adds fields and overrides the ones made here.
+    """
+    parts = [b'{"model":', json.dumps(model).encode(), b',"messages":[']
+    for index, (role, content) in enumerate(messages):
+        parts.append(b'%b{"role":%b,"content":"' % (b"," if index else b"", json.dumps(role).encode()))
+        parts.extend(content)
+        parts.append(b'"}')
+    fields: dict[str, object] = {"max_tokens": max_tokens}
+    if min_tokens is not None:
+        fields["min_tokens"] = min_tokens
+    if ignore_eos:
+        fields["ignore_eos"] = True
+    fields["temperature"] = 0
+    fields["stream"] = stream
+    if stream and include_usage:
+        fields["stream_options"] = {"include_usage": True}
+        if continuous_usage:
+            fields["stream_options"] = {"include_usage": True, "continuous_usage_stats": True}
+    if cached_details:
+        fields["return_cached_tokens_details"] = True
+    fields.update(extra or {})
+    parts.append(b"]," + json.dumps(fields, separators=(",", ":")).encode()[1:])
+    return parts
+
+
+def has_token(data: bytes) -> bool:
+    """Whether a stream event carries content, reasoning or a tool call. The role-only first event does not."""
+    return _TOKEN.search(data) is not None
+
+
+def parse_chat_stream(events: Iterable[bytes], *, text: bool = False) -> Reply:
+    """Read a whole stream: the data of each of its events, in order. Never raises: what is wrong is in `error`."""
+    counts: list[int | None] = []
+    carries: list[bool] = []
+    texts: list[str] = []
+    reply = Reply()
+    for data in events:
+        carrying = _TOKEN.search(data) is not None
+        carries.append(carrying)
+        if carrying and not text and _ENDING.search(data) is None:
+            counts.append(_scan_count(data))
+        elif data.strip() == DONE:
+            reply = replace(reply, done=True)
+            counts.append(None)
+        else:
+            event = load_object(data)
+            if isinstance(event, ServerError):
+                reply = _with_error(reply, event)
+                counts.append(None)
+            else:
+                reply = _read_event(reply, event)
+                counts.append(count_of(mapping_of(event.get("usage")).get("completion_tokens")))
+                texts.append(_text_of(mapping_of(first_of(event.get("choices")).get("delta"))))
+    told = [count for count in counts if count is not None]
+    return replace(
+        reply,
+        token_counts=tuple(counts),
+        carries=tuple(carries),
+        completion_tokens=max(told) if told else None,
+        text=join_text(texts) if text else None,
+    )
+
+
+def parse_chat(body: bytes) -> Reply:
+    """Read a reply that was not streamed. Never raises: what is wrong is in `error`."""
+    event = load_object(body)
+    if isinstance(event, ServerError):
+        return Reply(error=event)
+    reply = _read_event(Reply(), event)
+    message = mapping_of(first_of(event.get("choices")).get("message"))
+    count = count_of(mapping_of(event.get("usage")).get("completion_tokens"))
+    return replace(
+        reply,
+        token_counts=(count,),
+        carries=(_TOKEN.search(body) is not None,),
+        completion_tokens=count,
+        text=join_text([_text_of(message)]),
+        done=reply.error is None and "choices" in event,
+    )
+
+
+def _scan_count(data: bytes) -> int | None:
+    at = data.rfind(_COUNT_KEY)
+    found = _COUNT.match(data, at) if at >= 0 else None
+    return int(found.group(1)) if found else None
+
+
+def _read_event(reply: Reply, event: Mapping[str, object]) -> Reply:
+    """`reply` and what one event (or body) adds to it."""
+    error = error_in(event)
+    if error is not None:
+        return _with_error(reply, error)
+    choice = first_of(event.get("choices"))
+    reason, matched = choice.get("finish_reason"), choice.get("matched_stop")
+    if isinstance(reason, str):
+        reply = replace(reply, finish_reason=reason)
+        if isinstance(matched, int | str):
+            reply = replace(reply, matched_stop=matched)
+        if reason == "abort":
+            reply = _with_error(reply, ServerError(None, f"aborted by the server: {matched or 'no reason given'}"))
+    usage = mapping_of(event.get("usage"))
+    details = mapping_of(usage.get("prompt_tokens_details"))
+    tiers = mapping_of(mapping_of(event.get("sglext")).get("cached_tokens_details"))
+    prompt = count_of(usage.get("prompt_tokens"))
+    return replace(
+        reply,
+        prompt_tokens=reply.prompt_tokens if prompt is None else prompt,
+        cached=merge_cached(reply.cached, count_of(details.get("cached_tokens")), tiers),
+        spec=_spec(event) or reply.spec,
+    )
+
+
+def merge_cached(known: Cached | None, total: int | None, tiers: Mapping[str, object]) -> Cached | None:
+    """`known` with what an event adds: total, split by tier, or neither. A total not told is the tiers' sum."""
+    if total is None and not tiers:
+        return known
+    known = known or Cached()
+    told = {tier: count for tier in ("device", "host", "storage") if (count := count_of(tiers.get(tier))) is not None}
+    merged = replace(known, **told)
+    if total is None and merged.total is None and told:
+        total = sum(told.values())
+    return merged if total is None else replace(merged, total=total)
+
+
+def _spec(event: Mapping[str, object]) -> Mapping[str, object] | None:
+    details = mapping_of(mapping_of(event.get("sglext")).get("spec_tokens_details"))
+    return details or None
+
+
+def _text_of(message: Mapping[str, object]) -> str:
+    content = message.get("content")
+    return content if isinstance(content, str) else ""
+
+
+def _with_error(reply: Reply, error: ServerError) -> Reply:
+    return reply if reply.error is not None else replace(reply, error=error)  # the first error is the cause
