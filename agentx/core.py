@@ -128,6 +128,7 @@ class Tool:
 
     name: str
     seconds: float | None = None
+    extra: Extra = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +163,6 @@ class TurnEvent:
     before: int | None = None
     kept: int | None = None
     summary: int | None = None
-    extra: Extra = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +209,7 @@ class Thread:
     parent: int | None = None
     kind: ThreadKind = "main"
     type: str | None = None
+    extra: Extra = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
