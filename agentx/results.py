@@ -1,0 +1,229 @@
+"""The run folder: what was sent and what came of it, complete enough to recompute what was sent.
+
+    run.json        resolved plan, target, salt, seed, environment, word list, trace (path, sha256), written first
+    results.agx     frames: `results` (version, wall clock of second 0), `attempt`, `play`, `sample`, `note`, `end`
+    trace.trace     a copy of the trace, when it is small
+
+Records are flushed one by one: Ctrl-C and kill -9 leave a readable folder, which without `end` is a partial run.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from agentx.core import Attempt, Cached, Chunk, Failure, Play, Sample
+from agentx.errors import BadInput
+from agentx.frames import FrameReader, FrameWriter, Tear
+
+VERSION = 1
+RESULTS, SETTINGS, TRACE = "results.agx", "run.json", "trace.trace"
+
+
+@dataclass(frozen=True, slots=True)
+class Books:
+    """Every play and every turn that came in, and where it went. `balanced` says whether nothing is missing."""
+
+    plays: int
+    done: int
+    failed: int
+    cut: int
+    turns: int
+    completed: int
+    turns_failed: int
+    turns_unsent: int
+
+    @property
+    def balanced(self) -> bool:
+        plays = self.done + self.failed + self.cut
+        return self.plays == plays and self.turns == self.completed + self.turns_failed + self.turns_unsent
+
+
+@dataclass(frozen=True)
+class RunResults:
+    """A run folder that was read. `end` is None for a run that was killed, `tear` tells what could not be read."""
+
+    folder: Path
+    settings: Mapping[str, Any]
+    wall: float  # seconds since the epoch at second 0 of the run's clock
+    attempts: tuple[Attempt, ...]
+    plays: tuple[Play, ...]
+    samples: tuple[Sample, ...]
+    notes: tuple[str, ...] = ()
+    end: Mapping[str, Any] | None = None
+    tear: Tear | None = None
+    unknown: tuple[tuple[str, Mapping[str, Any]], ...] = field(default=())
+
+    @property
+    def complete(self) -> bool:
+        return self.end is not None and self.end.get("outcome") == "done"
+
+    @property
+    def trace_path(self) -> Path:
+        """The trace that was replayed: the folder's copy, else where it lay."""
+        copy = self.folder / TRACE
+        return copy if copy.exists() else Path(self.settings["trace"]["path"])
+
+    def books(self) -> Books:
+        """Recounted from the records. A play that has attempts but no record of its end counts as cut."""
+        outcomes = Counter(play.outcome for play in self.plays)
+        recorded = {(play.session, play.play) for play in self.plays}
+        open_plays = {(attempt.session, attempt.play) for attempt in self.attempts} - recorded
+        final = {(attempt.session, attempt.play, attempt.turn): attempt.ok for attempt in self.attempts}
+        completed, failed = sum(final.values()), sum(not ok for ok in final.values())
+        orphans = sum((session, play) in open_plays for session, play, _ in final)
+        turns = sum(play.turns for play in self.plays) + orphans
+        return Books(
+            plays=len(recorded | open_plays),
+            done=outcomes["done"],
+            failed=outcomes["failed"],
+            cut=outcomes["cut"] + len(open_plays),
+            turns=turns,
+            completed=completed,
+            turns_failed=failed,
+            turns_unsent=sum(play.turns - play.sent for play in self.plays),
+        )
+
+
+class ResultsWriter:
+    """Writes a new run folder. Raises BadInput when it holds results already, WriteFailed when the disk is full."""
+
+    def __init__(self, folder: Path | str, settings: Mapping[str, Any], wall: float) -> None:
+        self.folder = Path(folder)
+        if (self.folder / RESULTS).exists():
+            raise BadInput("holds a run already", file=self.folder, hint="choose another folder or remove it")
+        self._file = FrameWriter(self.folder / RESULTS)
+        try:
+            (self.folder / SETTINGS).write_text(json.dumps(settings, indent=1, sort_keys=True) + "\n")
+        except OSError as error:
+            raise BadInput(f"cannot be written: {error.strerror}", file=self.folder / SETTINGS) from None
+        self._record("results", {"version": VERSION, "wall": wall})
+
+    def attempt(self, attempt: Attempt) -> None:
+        self._record("attempt", _body(attempt))
+
+    def play(self, play: Play) -> None:
+        self._record("play", _body(play))
+
+    def sample(self, sample: Sample) -> None:
+        self._record("sample", _body(sample))
+
+    def note(self, text: str) -> None:
+        """A finding of the run itself, in words."""
+        self._record("note", {"text": text})
+
+    def end(self, outcome: str, at: float, facts: Mapping[str, Any] | None = None) -> None:
+        """Close the run. `outcome`: done | interrupted | failed; `facts`: what only the driver knows."""
+        self._record("end", {**(facts or {}), "outcome": outcome, "at": at})
+        self._file.close()
+
+    def close(self) -> None:
+        """Close without an end record, as a kill would."""
+        self._file.close()
+
+    def _record(self, kind: str, body: dict[str, Any]) -> None:
+        self._file.write(kind, body)
+        self._file.flush()
+
+
+def read_results(folder: Path | str) -> RunResults:
+    """Read a run folder. Raises BadInput when it is not one, or was written by a newer version."""
+    folder = Path(folder)
+    settings = _settings(folder)
+    reader = FrameReader(folder / RESULTS)
+    frames = iter(reader)
+    kind, head = next(frames, ("", {}))
+    if kind != "results":
+        raise BadInput("this is not a results file", file=folder / RESULTS)
+    if head.get("version") != VERSION:
+        raise BadInput(
+            f"results version {head.get('version')} is not the {VERSION} that this agentx reads", file=folder / RESULTS
+        )
+    records = _collect(frames, folder / RESULTS)
+    return RunResults(folder=folder, settings=settings, wall=float(head.get("wall", 0.0)), tear=reader.tear, **records)
+
+
+def _settings(folder: Path) -> dict[str, Any]:
+    path = folder / SETTINGS
+    if not folder.is_dir():
+        raise BadInput("no such run folder", file=folder)
+    if not path.exists():
+        raise BadInput(f"this folder is not a run: it has no {SETTINGS}", file=folder)
+    try:
+        settings = json.loads(path.read_text())
+    except (ValueError, OSError) as error:
+        raise BadInput(f"cannot be read: {error}", file=path) from None
+    if not isinstance(settings, dict):
+        raise BadInput("is not a JSON object", file=path)
+    return settings
+
+
+def _collect(frames: Iterator[tuple[str, dict[str, Any]]], path: Path) -> dict[str, Any]:
+    attempts, plays, samples, notes, unknown = [], [], [], [], []
+    end = None
+    for kind, body in frames:
+        try:
+            if kind == "attempt":
+                attempts.append(_attempt(body))
+            elif kind == "play":
+                plays.append(_value(Play, body))
+            elif kind == "sample":
+                samples.append(_value(Sample, body))
+            elif kind == "note":
+                notes.append(str(body["text"]))
+            elif kind == "end":
+                end = body
+            else:
+                unknown.append((kind, body))
+        except (TypeError, KeyError, ValueError) as error:
+            raise BadInput(f"a {kind} record is not whole: {error}", file=path) from None
+    return {
+        "attempts": tuple(attempts),
+        "plays": tuple(plays),
+        "samples": tuple(samples),
+        "notes": tuple(notes),
+        "unknown": tuple(unknown),
+        "end": end,
+    }
+
+
+def _body(value: Attempt | Play | Sample) -> dict[str, Any]:
+    """A record as a plain map: absent fields are left out, unknown ones come back."""
+    body: dict[str, Any] = {}
+    for item in fields(value):
+        content = getattr(value, item.name)
+        if item.name == "extra":
+            body.update(content)
+        elif content is not None and content != ():
+            body[item.name] = _plain(content)
+    return body
+
+
+def _plain(content: Any) -> Any:
+    if isinstance(content, Cached):
+        return {item.name: getattr(content, item.name) for item in fields(content)}
+    if isinstance(content, Failure):
+        return {"kind": content.kind, "message": content.message}
+    if isinstance(content, tuple):  # chunks, flat: microseconds and tokens in turn
+        return [part for chunk in content for part in chunk]
+    return dict(content) if isinstance(content, Mapping) else content
+
+
+def _attempt(body: dict[str, Any]) -> Attempt:
+    body = dict(body)
+    flat = body.pop("chunks", [])
+    chunks = tuple(Chunk(flat[at], flat[at + 1]) for at in range(0, len(flat), 2))
+    cached, failure = body.pop("cached", None), body.pop("failure", None)
+    body["cached"] = None if cached is None else Cached(**cached)
+    body["failure"] = None if failure is None else Failure(**failure)
+    return _value(Attempt, {**body, "chunks": chunks})
+
+
+def _value(kind: Any, body: dict[str, Any]) -> Any:
+    names = {item.name for item in fields(kind)} - {"extra"}
+    known = {key: value for key, value in body.items() if key in names}
+    return kind(**known, extra={key: value for key, value in body.items() if key not in names})
