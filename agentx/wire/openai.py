@@ -26,7 +26,8 @@ from agentx.wire.reply import (
 
 # Quotes inside a JSON string are escaped, so these cannot match inside generated text.
 _TOKEN = re.compile(rb'"(?:content|reasoning_content|reasoning|text|refusal)"\s*:\s*"[^"]|"tool_calls"\s*:\s*\[\s*\{')
-_ENDING = re.compile(rb'"finish_reason"\s*:\s*"|"error"\s*:|"sglext"\s*:\s*\{')
+_CONTENT = b'"content":"'
+_UNFINISHED = b'"finish_reason":null'  # a token's event that has this says nothing else but the count
 _COUNT_KEY = b'"completion_tokens"'
 _COUNT = re.compile(rb'"completion_tokens"\s*:\s*(\d{1,12})')
 
@@ -79,6 +80,9 @@ def chat_request(
 
 def has_token(data: bytes) -> bool:
     """Whether a stream event carries content, reasoning or a tool call. The role-only first event does not."""
+    at = data.find(_CONTENT)
+    if at >= 0 and data[at + 11 : at + 12] != b'"':
+        return True
     return _TOKEN.search(data) is not None
 
 
@@ -89,9 +93,9 @@ def parse_chat_stream(events: Iterable[bytes], *, text: bool = False) -> Reply:
     texts: list[str] = []
     reply = Reply()
     for data in events:
-        carrying = _TOKEN.search(data) is not None
+        carrying = has_token(data)
         carries.append(carrying)
-        if carrying and not text and _ENDING.search(data) is None:
+        if carrying and not text and _UNFINISHED in data:
             counts.append(_scan_count(data))
         elif data.strip() == DONE:
             reply = replace(reply, done=True)
@@ -126,7 +130,7 @@ def parse_chat(body: bytes) -> Reply:
     return replace(
         reply,
         token_counts=(count,),
-        carries=(_TOKEN.search(body) is not None,),
+        carries=(has_token(body),),
         completion_tokens=count,
         text=join_text([_text_of(message)]),
         done=reply.error is None and "choices" in event,
@@ -170,6 +174,8 @@ def merge_cached(known: Cached | None, total: int | None, tiers: Mapping[str, ob
         return known
     known = known or Cached()
     told = {tier: count for tier in ("device", "host", "storage") if (count := count_of(tiers.get(tier))) is not None}
+    if total == 0:
+        told = {"device": 0, "host": 0, "storage": 0, **told}  # SGLang leaves the split out of a miss
     merged = replace(known, **told)
     if total is None and merged.total is None and told:
         total = sum(told.values())

@@ -82,7 +82,7 @@ def parse_generate_stream(events: Iterable[bytes], *, text: bool = False) -> Rep
         if not done and error is None:
             last = index
     reply = _read(kept[last], text=text) if last >= 0 else Reply()
-    if reply.completion_tokens is not None and len(reply.output_ids or ()) < reply.completion_tokens:
+    if reply.output_ids is not None and len(reply.output_ids) < (reply.completion_tokens or 0):
         reply = _joined(reply, kept, text=text)
     return replace(
         reply,
