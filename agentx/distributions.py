@@ -1,0 +1,375 @@
+"""Random numbers that are the same on every machine: raw bits of a hash, turned by inverse CDFs of our own.
+
+Rule: a draw is a pure function of (seed, labels, position). Only IEEE 754 `+ - * /`, square root and exact scaling by
+powers of two are used, in one order, so even the last bit does not depend on a platform's mathematics library.
+Consumers round: tokens to whole numbers (`whole`), seconds to 1 ms (`milliseconds`).
+
+A distribution is generic in the quantity `Q` that its values are written in, for example
+`Distribution[Annotated[float, Field(ge=0)]]`. In YAML it is a bare quantity (fixed) or one named shape with limits:
+
+    300        {lognormal: {median: 300, sigma: 1.2}, min: 1, max: 20000}        {quantiles: {0.25: 44, 0.5: 289}}
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Generic, Protocol, TypeVar
+
+import pydantic
+
+Q = TypeVar("Q", bound=float)
+MAX_DRAW = 1e15  # the highest draw; far above it a double has no whole numbers
+
+# --- bits ----------------------------------------------------------------------------------------------------------
+
+
+class Bits:
+    """An endless stream of uniforms in (0, 1), named by a seed and labels; equal names give equal streams."""
+
+    __slots__ = ("_block", "_key", "_ready")
+
+    def __init__(self, seed: int, *labels: str | int) -> None:
+        self._key = hashlib.blake2b(repr((seed, *labels)).encode(), digest_size=32).digest()
+        self._block = 0
+        self._ready: Iterator[float] = iter(())
+
+    def uniform(self) -> float:
+        """The next uniform: the middle of one of 2**52 equal cells, so neither 0 nor 1 occurs."""
+        for value in self._ready:
+            return value
+        digest = hashlib.blake2b(self._block.to_bytes(8, "little"), key=self._key).digest()
+        self._block += 1
+        words = [int.from_bytes(digest[at : at + 8], "little") for at in range(0, 64, 8)]
+        self._ready = iter([((word >> 12) + 0.5) * 2.0**-52 for word in words])
+        return next(self._ready)
+
+
+def whole(value: float) -> int:
+    """The nearest whole number, halves upwards."""
+    return math.floor(value + 0.5)
+
+
+def milliseconds(value: float) -> float:
+    """Seconds, rounded to 1 ms."""
+    return math.floor(value * 1000 + 0.5) / 1000
+
+
+# --- elementary functions ------------------------------------------------------------------------------------------
+
+_LN2_HIGH, _LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10  # ln 2 in two parts (fdlibm)
+_SQRT_HALF = 0.7071067811865476
+
+
+def log(x: float) -> float:
+    """Natural logarithm of x > 0 by the series of artanh; within 2 units of the last place."""
+    mantissa, exponent = math.frexp(x)
+    if mantissa < _SQRT_HALF:
+        mantissa, exponent = mantissa * 2, exponent - 1
+    s = (mantissa - 1) / (mantissa + 1)
+    square, total = s * s, 0.0
+    for odd in range(23, 1, -2):
+        total = (total + 1 / odd) * square
+    return exponent * _LN2_HIGH + (exponent * _LN2_LOW + (2 * s * total + 2 * s))
+
+
+def exp(x: float) -> float:
+    """e to the x by Taylor's series, for x from -700 to 700; beyond, the value at that limit."""
+    x = min(max(x, -700.0), 700.0)
+    power = math.floor(x * 1.4426950408889634 + 0.5)
+    rest = (x - power * _LN2_HIGH) - power * _LN2_LOW
+    total = 1.0
+    for n in range(15, 0, -1):
+        total = 1.0 + total * rest / n
+    return math.ldexp(total, power)
+
+
+# Wichura (1988), algorithm AS 241 (PPND16), Applied Statistics 37: numerators and denominators, highest power first.
+_CENTRE = (
+    (2.5090809287301226727e3, 3.3430575583588128105e4, 6.7265770927008700853e4, 4.5921953931549871457e4,
+     1.3731693765509461125e4, 1.9715909503065514427e3, 1.3314166789178437745e2, 3.3871328727963666080e0),
+    (5.2264952788528545610e3, 2.8729085735721942674e4, 3.9307895800092710610e4, 2.1213794301586595867e4,
+     5.3941960214247511077e3, 6.8718700749205790830e2, 4.2313330701600911252e1, 1.0),
+)  # fmt: skip
+_SIDE = (
+    (7.74545014278341407640e-4, 2.27238449892691845833e-2, 2.41780725177450611770e-1, 1.27045825245236838258e0,
+     3.64784832476320460504e0, 5.76949722146069140550e0, 4.63033784615654529590e0, 1.42343711074968357734e0),
+    (1.05075007164441684324e-9, 5.47593808499534494600e-4, 1.51986665636164571966e-2, 1.48103976427480074590e-1,
+     6.89767334985100004550e-1, 1.67638483018380384940e0, 2.05319162663775882187e0, 1.0),
+)  # fmt: skip
+_TAIL = (
+    (2.01033439929228813265e-7, 2.71155556874348757815e-5, 1.24266094738807843860e-3, 2.65321895265761230930e-2,
+     2.96560571828504891230e-1, 1.78482653991729133580e0, 5.46378491116411436990e0, 6.65790464350110377720e0),
+    (2.04426310338993978564e-15, 1.42151175831644588870e-7, 1.84631831751005468180e-5, 7.86869131145613259100e-4,
+     1.48753612908506148525e-2, 1.36929880922735805310e-1, 5.99832206555887937690e-1, 1.0),
+)  # fmt: skip
+
+
+def _ratio(coefficients: tuple[tuple[float, ...], tuple[float, ...]], x: float) -> float:
+    top = bottom = 0.0
+    for above, below in zip(*coefficients, strict=True):
+        top, bottom = top * x + above, bottom * x + below
+    return top / bottom
+
+
+def probit(p: float) -> float:
+    """The standard normal quantile of p in (0, 1)."""
+    q = p - 0.5
+    if abs(q) <= 0.425:
+        return q * _ratio(_CENTRE, 0.180625 - q * q)
+    r = math.sqrt(-log(p if q < 0 else 1 - p))
+    size = _ratio(_SIDE, r - 1.6) if r <= 5 else _ratio(_TAIL, r - 5)
+    return size if q > 0 else -size
+
+
+# --- shapes --------------------------------------------------------------------------------------------------------
+
+
+class _Model(pydantic.BaseModel):
+    model_config = pydantic.ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class _Shape(Protocol):
+    def quantile(self, p: float) -> float: ...
+
+
+class Fixed(_Model, Generic[Q]):
+    value: Q
+
+    def quantile(self, p: float) -> float:
+        return self.value
+
+
+class Uniform(_Model, Generic[Q]):
+    """Every value from `low` to `high` alike."""
+
+    low: Q
+    high: Q
+
+    @pydantic.model_validator(mode="after")
+    def _ordered(self) -> Uniform[Q]:
+        if self.low > self.high:
+            raise ValueError(f"low {self.low:g} is more than high {self.high:g}")
+        return self
+
+    def quantile(self, p: float) -> float:
+        return self.low + p * (self.high - self.low)
+
+
+class Normal(_Model, Generic[Q]):
+    """The bell curve; give `min` where values below 0 make no sense."""
+
+    mean: Q
+    sd: Q
+
+    def quantile(self, p: float) -> float:
+        return self.mean + self.sd * probit(p)
+
+
+class Lognormal(_Model, Generic[Q]):
+    """exp of a normal: `median`, and `sigma`, the standard deviation of the logarithm."""
+
+    median: Q
+    sigma: float = pydantic.Field(ge=0)
+
+    def quantile(self, p: float) -> float:
+        return self.median * exp(self.sigma * probit(p))
+
+
+class Weibull(_Model, Generic[Q]):
+    """`shape` below 1 has a heavier tail than the exponential, which is shape 1."""
+
+    shape: float = pydantic.Field(gt=0)
+    scale: Q
+
+    def quantile(self, p: float) -> float:
+        return self.scale * exp(log(-log(1 - p)) / self.shape)
+
+
+class Burr12(_Model, Generic[Q]):
+    """P(X > x) = (1 + (x / scale)**c)**-d: a sharp lower edge and a power-law tail."""
+
+    c: float = pydantic.Field(gt=0)
+    d: float = pydantic.Field(gt=0)
+    scale: Q
+
+    def quantile(self, p: float) -> float:
+        above = exp(-log(1 - p) / self.d) - 1
+        return self.scale * exp(log(above) / self.c) if above > 0 else 0.0
+
+
+class Geometric(_Model):
+    """Whole numbers from 1: tries until the first success, `mean` of them on average."""
+
+    mean: float = pydantic.Field(ge=1)
+
+    def quantile(self, p: float) -> float:
+        return 1.0 if self.mean == 1 else float(max(1, math.ceil(log(1 - p) / log(1 - 1 / self.mean))))
+
+
+class Quantiles(_Model, Generic[Q]):
+    """An empirical curve, linear between its points and level outside them."""
+
+    points: tuple[tuple[float, Q], ...]
+
+    @pydantic.model_validator(mode="after")
+    def _rising(self) -> Quantiles[Q]:
+        if len(self.points) < 2:
+            raise ValueError("quantiles need at least two points")
+        for (p, x), (q, y) in pairwise(self.points):
+            if not 0 <= p < q <= 1:
+                raise ValueError(f"quantiles must rise from 0 to 1: {p:g}, {q:g}")
+            if x > y:
+                raise ValueError(f"quantile {q:g} is {y:g}, less than {x:g} at {p:g}")
+        return self
+
+    def quantile(self, p: float) -> float:
+        if p <= self.points[0][0]:
+            return self.points[0][1]
+        for (low, x), (high, y) in pairwise(self.points):
+            if p <= high:
+                return x + (p - low) / (high - low) * (y - x)
+        return self.points[-1][1]
+
+
+# --- the YAML form -------------------------------------------------------------------------------------------------
+
+
+class Plain(_Model, Generic[Q]):
+    """One shape, and limits: a draw outside `min` ... `max` is moved to the limit; quantiles inside stay."""
+
+    fixed: Q | None = None
+    uniform: Uniform[Q] | None = None
+    normal: Normal[Q] | None = None
+    lognormal: Lognormal[Q] | None = None
+    weibull: Weibull[Q] | None = None
+    burr12: Burr12[Q] | None = None
+    geometric: Geometric | None = None
+    quantiles: Quantiles[Q] | None = None
+    min: Q | None = None
+    max: Q | None = None
+    _shape: _Shape = pydantic.PrivateAttr()
+
+    @pydantic.field_validator("quantiles", mode="before")
+    @classmethod
+    def _curve(cls, value: Any) -> Any:
+        if not isinstance(value, Mapping) or "points" in value:
+            return value
+        try:
+            return {"points": sorted(((float(p), x) for p, x in value.items()), key=lambda point: point[0])}
+        except ValueError:
+            raise ValueError("quantiles should be probability: value, for example {0.5: 300, 0.9: 2000}") from None
+
+    @pydantic.model_validator(mode="after")
+    def _whole_sense(self) -> Plain[Q]:
+        given = [name for name in self._choices() if getattr(self, name) is not None]
+        if len(given) != 1:
+            found = f"; {' and '.join(given)} are given" if given else ""
+            raise ValueError(f"needs exactly one of {', '.join(self._choices())}{found}")
+        if self.min is not None and self.max is not None and self.min > self.max:
+            raise ValueError(f"min {self.min:g} is more than max {self.max:g}")
+        self._shape = self._made(getattr(self, given[0]))
+        return self
+
+    @classmethod
+    def _choices(cls) -> list[str]:
+        return [name for name in cls.model_fields if name not in ("min", "max", "weight")]
+
+    def _made(self, value: Any) -> _Shape:
+        return Fixed(value=value) if isinstance(value, int | float) else value
+
+    def quantile(self, p: float) -> float:
+        """The inverse CDF at p in (0, 1)."""
+        return self._limit(self._shape.quantile(p))
+
+    def draw(self, bits: Bits) -> float:
+        """One draw, unrounded."""
+        return self._limit(
+            self._shape.draw(bits) if isinstance(self._shape, Mixture) else self.quantile(bits.uniform())
+        )
+
+    def _limit(self, value: float) -> float:
+        if self.min is not None and value < self.min:
+            return self.min
+        high: float = MAX_DRAW if self.max is None else self.max
+        return high if value > high else value
+
+
+class Component(Plain[Q], Generic[Q]):
+    """One part of a mixture and its share of the draws."""
+
+    weight: float = pydantic.Field(gt=0, le=1)
+
+
+class Distribution(Plain[Q], Generic[Q]):
+    """What a spec may write wherever a quantity is drawn: a bare quantity, a shape with limits, or a mixture."""
+
+    mixture: tuple[Component[Q], ...] | None = None
+
+    @pydantic.model_validator(mode="before")
+    @classmethod
+    def _bare(cls, value: Any) -> Any:
+        return value if isinstance(value, Mapping | Distribution) else {"fixed": value}
+
+    @pydantic.field_validator("mixture")
+    @classmethod
+    def _shares(cls, value: tuple[Component[Q], ...] | None) -> tuple[Component[Q], ...] | None:
+        if value is not None:
+            check_weights([part.weight for part in value])
+        return value
+
+    def _made(self, value: Any) -> _Shape:
+        return Mixture(value) if isinstance(value, tuple) else super()._made(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Mixture:
+    """Draws from one of several parts, each with its weight."""
+
+    parts: Sequence[Component[Any]]
+
+    def draw(self, bits: Bits) -> float:
+        return self.parts[choose([part.weight for part in self.parts], bits)].draw(bits)
+
+    def quantile(self, p: float) -> float:
+        """Found by halving, between the parts' own quantiles at p; for checks and plots, not for draws."""
+        own = [part.quantile(p) for part in self.parts]
+        low, high = min(own), max(own)
+        for _ in range(60):
+            middle = low + (high - low) / 2
+            if sum(part.weight * _share_below(part, middle) for part in self.parts) < p:
+                low = middle
+            else:
+                high = middle
+        return high
+
+
+def _share_below(part: Plain[Any], x: float) -> float:
+    """P(X <= x), by halving on the inverse CDF."""
+    low, high = 0.0, 1.0
+    for _ in range(52):
+        middle = (low + high) / 2
+        if part.quantile(middle) <= x:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def check_weights(weights: Sequence[float]) -> None:
+    """Raises ValueError unless the weights sum to 1 (to 1e-6)."""
+    if abs(sum(weights) - 1) > 1e-6:
+        raise ValueError(f"the weights sum to {sum(weights):g}, not 1")
+
+
+def choose(weights: Sequence[float], bits: Bits) -> int:
+    """An index drawn with the given weights; they need not sum to 1."""
+    left = bits.uniform() * sum(weights)
+    for index, weight in enumerate(weights):
+        left -= weight
+        if left < 0:
+            return index
+    return len(weights) - 1
