@@ -142,7 +142,7 @@ class Encoder:
             self._chunks.move_to_end(key)
             return found
         table = self.words.id_table if ids else self.words.text_table
-        encoded = table[numbers(stream, salt, chunk) % np.uint32(len(self.words.words))].tobytes()
+        encoded: bytes = table[numbers(stream, salt, chunk) % np.uint32(len(self.words.words))].tobytes()
         self._chunks[key] = encoded
         self._held += len(encoded)
         while self._held > self._limit and len(self._chunks) > 1:

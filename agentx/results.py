@@ -220,7 +220,8 @@ def _attempt(body: dict[str, Any]) -> Attempt:
     cached, failure = body.pop("cached", None), body.pop("failure", None)
     body["cached"] = None if cached is None else Cached(**cached)
     body["failure"] = None if failure is None else Failure(**failure)
-    return _value(Attempt, {**body, "chunks": chunks})
+    attempt: Attempt = _value(Attempt, {**body, "chunks": chunks})
+    return attempt
 
 
 def _value(kind: Any, body: dict[str, Any]) -> Any:
