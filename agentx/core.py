@@ -233,7 +233,8 @@ class Session:
     """One agent's life, subagents included, turns in topological order.
 
     `segments` are its own, `shared` the file-scoped ones (looked up second). `complete` is False when the file
-    ended inside it. `blocks_scope` is the space in which its opaque block ids are compared.
+    ended inside it. `blocks_scope` is the space in which its opaque block ids are compared. `part` counts the
+    headers before its own, in a file that was put together from several.
     """
 
     id: str
@@ -244,8 +245,14 @@ class Session:
     arrival: float | None = None
     scope: str = ""
     blocks_scope: str = ""
+    part: int = 0
     complete: bool = True
     extra: Extra = field(default_factory=dict)
+
+    @property
+    def key(self) -> str:
+        """Its name in results, unique in its file."""
+        return self.id if self.part == 0 else f"{self.id}@{self.part}"
 
     def segment(self, id: int) -> Segment:
         """The segment `id`. Raises KeyError when neither the session nor its file defines it."""

@@ -130,6 +130,8 @@ class _Assembly:
     turns: list[Turn] = field(default_factory=list)
     sizes: list[int] = field(default_factory=list)  # pieces of each turn's resolved prompt
     seen: dict[str, int] = field(default_factory=dict)  # how often a scope was opened
+    names: set[str] = field(default_factory=set)  # of the sessions under this header
+    part: int = -1
 
     def feed(self, frame: Located) -> Iterable[Item]:
         handlers: dict[str, Callable[[dict[str, Any]], Iterable[Item]]] = {
@@ -159,7 +161,7 @@ class _Assembly:
         count = self.seen[self.header.scope] = self.seen.get(self.header.scope, 0) + 1
         # The same file twice in a row is two scopes: nothing is shared that its author did not share.
         self.scope = self.header.scope if count == 1 else f"{self.header.scope}#{count}"
-        self.shared = {}
+        self.shared, self.names, self.part = {}, set(), self.part + 1
         return [*cut, self.header]
 
     def _segment(self, body: dict[str, Any]) -> Iterable[Item]:
@@ -179,7 +181,10 @@ class _Assembly:
         if self.open is not None:
             raise bodies.Invalid(f"session {self.open['id']!r} has no end frame")
         self.threads = bodies.threads(body)
-        bodies.string(body, "id")
+        name = bodies.string(body, "id")
+        if name in self.names:
+            raise bodies.Invalid(f"the session id {name!r} occurs twice")
+        self.names.add(name)
         self.open, self.own, self.turns, self.sizes = body, {}, [], []
         return []
 
@@ -257,6 +262,7 @@ class _Assembly:
             arrival=bodies.seconds(body, "arrival"),
             scope=self.scope,
             blocks_scope=blocks_scope(header, self.scope, body["id"]),
+            part=self.part,
             complete=complete,
             extra=bodies.extra(body, bodies.SESSION_KEYS),
         )

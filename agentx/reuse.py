@@ -1,0 +1,289 @@
+"""Possible and ideal reuse: how much of the prompts a cache without limits would not have to compute.
+
+*Possible* goes by the trace's identities: page 1, and what a turn produced counts for the turns after it.
+*Ideal* goes by what is sent: salted content with the template's markers, the server's page, in send order; with
+recorded history nothing that the server generates is ever sent again, so replies do not count. Both leave the last
+token of a prompt to be computed, as servers do (`min(isl - 1, longest prefix seen)`), and both are exact: prompts
+are compared by runs of token identities, never token by token.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from agentx.content import Salting
+from agentx.core import LAYERS, LEADING_LAYERS, Layer, Piece, Run, Session, Stream
+from agentx.wire.messages import ROLES
+
+_LAYER_INDEX = {layer: index for index, layer in enumerate(LAYERS)}
+MARKER = len(LAYERS)  # the layer index of the chat template's own tokens
+
+
+Key = tuple[Stream, str]  # a stream and the salt that its content is made with
+
+
+class Span(NamedTuple):
+    """Tokens `start ... stop - 1` of a salted stream."""
+
+    key: Key
+    start: int
+    stop: int
+
+
+class Node:
+    """A point in a prefix tree: what may follow, by the identity of the next token."""
+
+    __slots__ = ("children",)
+
+    def __init__(self) -> None:
+        self.children: dict[tuple[Key, int], tuple[int, Node]] = {}
+
+
+class PrefixTree:
+    """All prompts seen so far, as a radix tree over spans."""
+
+    def __init__(self) -> None:
+        self.root = Node()
+
+    def add(self, node: Node, spans: Iterable[Span], fresh: list[tuple[Node, Span]] | None = None) -> tuple[int, Node]:
+        """Add spans below `node`. Returns (tokens that were there already, as a prefix; the node at their end).
+
+        Every edge that is made anew is appended to `fresh`.
+        """
+        matched, unbroken = 0, True
+        for span in spans:
+            start = span.start
+            while start < span.stop:
+                found = node.children.get((span.key, start))
+                if found is None:
+                    unbroken = False
+                    child = Node()
+                    node.children[span.key, start] = (span.stop, child)
+                    if fresh is not None:
+                        fresh.append((node, span._replace(start=start)))
+                    node, start = child, span.stop
+                    continue
+                stop, child = found
+                if stop > span.stop:
+                    child = _split(node, span.key, start, span.stop)
+                    stop = span.stop
+                matched += stop - start if unbroken else 0
+                node, start = child, stop
+        return matched, node
+
+
+def _split(node: Node, key: Key, start: int, at: int) -> Node:
+    stop, child = node.children[key, start]
+    middle = Node()
+    middle.children[key, at] = (stop, child)
+    node.children[key, start] = (at, middle)
+    return middle
+
+
+@dataclass(frozen=True, slots=True)
+class TurnReuse:
+    """One prompt: its tokens and the reused ones, by layer (indices of LAYERS; the last entry is the template)."""
+
+    session: str
+    turn: int
+    tokens: tuple[int, ...]
+    reused: tuple[int, ...]
+    unattributed: int = 0
+
+
+@dataclass(slots=True)
+class ReuseTable:
+    """Sums over turns. `unattributed` tokens were recorded but belong to no piece; they are never reused."""
+
+    turns: int = 0
+    unattributed: int = 0
+    _tokens: list[int] = field(default_factory=lambda: [0] * (len(LAYERS) + 1))
+    _reused: list[int] = field(default_factory=lambda: [0] * (len(LAYERS) + 1))
+
+    def add(self, turn: TurnReuse) -> None:
+        self.turns += 1
+        self.unattributed += turn.unattributed
+        for index, count in enumerate(turn.tokens):
+            self._tokens[index] += count
+        for index, count in enumerate(turn.reused):
+            self._reused[index] += count
+
+    @property
+    def tokens(self) -> int:
+        """Prompt tokens, the unattributed and the template's included."""
+        return sum(self._tokens) + self.unattributed
+
+    @property
+    def reused(self) -> int:
+        return sum(self._reused)
+
+    @property
+    def share(self) -> float | None:
+        """Reused tokens over prompt tokens, 0 ... 1; None when there was no prompt."""
+        return self.reused / self.tokens if self.tokens else None
+
+    @property
+    def template(self) -> int:
+        """Tokens that the chat template added."""
+        return self._tokens[MARKER]
+
+    def by_layer(self) -> dict[str, tuple[int, int]]:
+        """layer -> (tokens, reused tokens), only layers that occur; "template" last."""
+        names = [*LAYERS, "template"]
+        return {
+            name: (tokens, reused)
+            for name, tokens, reused in zip(names, self._tokens, self._reused, strict=True)
+            if tokens
+        }
+
+
+def table(turns: Iterable[TurnReuse]) -> ReuseTable:
+    result = ReuseTable()
+    for turn in turns:
+        result.add(turn)
+    return result
+
+
+class Template(NamedTuple):
+    """Tokens that the target's chat template adds: `per_message` before each message, `start` for the reply.
+
+    The `start` tokens stand at the end of a prompt; the next prompt shares them exactly when its next message is the
+    assistant's, which is why they are taken to be the assistant's marker.
+    """
+
+    start: int = 0
+    per_message: int = 0
+
+
+PLAIN = Template()
+
+
+def unsalted(layer: Layer) -> str:
+    return ""
+
+
+class _Step(NamedTuple):
+    """A piece on a prompt's way through the tree: `node` after it, `marker` tokens before its own `tokens`."""
+
+    node: Node
+    layer: int
+    tokens: int
+    marker: int
+    leading: bool
+
+
+class Walk:
+    """One play of a session through the tree, its turns in any order that respects the send order.
+
+    A turn starts from the node where its base left the kept pieces, so its cost is that of what it appends.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        tree: PrefixTree,
+        *,
+        page: int = 1,
+        template: Template = PLAIN,
+        salting: Salting = unsalted,
+        replies: bool = False,
+    ) -> None:
+        self.session, self.tree, self.page = session, tree, page
+        self.template, self.salting, self.replies = template, salting, replies
+        self._paths: dict[int, list[_Step]] = {}
+        self._fresh: list[tuple[Node, Span]] = []
+
+    def turn(self, index: int) -> TurnReuse:
+        """Add the prompt of a turn. Returns what of it was there before."""
+        turn = self.session.turns[index]
+        known = self._paths.get(turn.prompt.base) if turn.prompt.base is not None else None
+        path = [] if known is None else known[: turn.prompt.keep]
+        matched, unbroken = sum(step.tokens + step.marker for step in path), True
+        for piece in turn.prompt.append if known is not None else self.session.pieces(index):
+            step, found = self._step(path[-1] if path else None, piece)
+            path.append(step)
+            matched += found if unbroken else 0
+            unbroken = unbroken and found == step.tokens + step.marker
+        node = path[-1].node if path else self.tree.root
+        if self.template.start:
+            found, _ = self.tree.add(node, [_marker("assistant", self.template.start)], self._fresh)
+            matched += found if unbroken else 0
+        if self.replies:
+            self.tree.add(node, self._spans(self.session.reply_runs(index)), self._fresh)
+        self._paths[index] = path
+        return self._account(index, path, matched)
+
+    def _step(self, before: _Step | None, piece: Piece) -> tuple[_Step, int]:
+        layer = self.session.segment(piece.segment).layer
+        leading = layer in LEADING_LAYERS and (before is None or before.leading)
+        joins = leading and before is not None
+        marker = 0 if joins else self.template.per_message
+        spans = self._spans(self.session.piece_runs(piece))
+        if marker:
+            spans = [_marker("system" if leading else ROLES[layer], marker), *spans]
+        found, node = self.tree.add(before.node if before else self.tree.root, spans, self._fresh)
+        return _Step(node, _LAYER_INDEX[layer], piece.tokens, marker, leading), found
+
+    def _spans(self, runs: Iterable[Run]) -> list[Span]:
+        return [Span((run.stream, self.salting(run.layer)), run.start, run.stop) for run in runs]
+
+    def _account(self, index: int, path: list[_Step], matched: int) -> TurnReuse:
+        tokens = [0] * (len(LAYERS) + 1)
+        tokens[MARKER] = self.template.start
+        for step in path:
+            tokens[step.layer] += step.tokens
+            tokens[MARKER] += step.marker
+        isl = sum(tokens)
+        unattributed = max(0, self.session.turns[index].isl + tokens[MARKER] - isl)
+        usable = max(0, min(isl + unattributed - 1, matched)) // self.page * self.page
+        reused, rest = list(tokens), isl - usable
+        for layer, length in self._backwards(path):
+            if rest <= 0:
+                break
+            reused[layer] -= min(length, rest)
+            rest -= length
+        return TurnReuse(self.session.key, index, tuple(tokens), tuple(reused), unattributed)
+
+    def _backwards(self, path: list[_Step]) -> Iterator[tuple[int, int]]:
+        yield MARKER, self.template.start
+        for step in reversed(path):
+            yield step.layer, step.tokens
+            yield MARKER, step.marker
+
+    def forget(self) -> None:
+        """Remove what only this session can reach; shared content stays for the sessions to come."""
+        private = f"{self.session.scope}/{self.session.id}"
+        for node, span in self._fresh:
+            if span.key[0].scope == private:
+                node.children.pop((span.key, span.start), None)
+
+
+def _marker(role: str, tokens: int) -> Span:
+    return Span((Stream(f"role:{role}", "segment", 0), ""), 0, tokens)
+
+
+def possible(sessions: Iterable[Session]) -> ReuseTable:
+    """Possible reuse of a trace, its sessions one after another."""
+    return table(possible_by_turn(sessions))
+
+
+def possible_by_turn(sessions: Iterable[Session]) -> Iterator[TurnReuse]:
+    """Possible reuse, turn by turn. What only one session can reach is forgotten when it ends."""
+    tree = PrefixTree()
+    for session in sessions:
+        walk = Walk(session, tree, replies=True)
+        yield from (walk.turn(index) for index in range(len(session.turns)))
+        walk.forget()
+
+
+def ideal(sessions: Iterable[Session], *, page: int = 1, template: Template = PLAIN) -> ReuseTable:
+    """Ideal reuse of a trace that is sent once with recorded history, its sessions one after another."""
+    tree, result = PrefixTree(), ReuseTable()
+    for session in sessions:
+        walk = Walk(session, tree, page=page, template=template)
+        for index in range(len(session.turns)):
+            result.add(walk.turn(index))
+        walk.forget()
+    return result

@@ -1,0 +1,147 @@
+"""Possible and ideal reuse of a run: recomputed from its folder, over the prompts that the server accepted.
+
+Prompts are taken in the order in which they were sent. What the chat template adds is known for the embedded
+engine; for another target it is fitted to the prompt lengths that the server reported (`start + per_message x
+messages`), and what the fit leaves is the drift.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from agentx.core import Attempt, Session
+from agentx.errors import BadInput
+from agentx.results import RunResults
+from agentx.reuse import PLAIN, PrefixTree, ReuseTable, Template, TurnReuse, Walk, table
+from agentx.trace import read_trace
+from agentx.wire.messages import messages
+from agentx.wire.salting import salting
+
+Key = tuple[str, int, int, int]  # session, play, turn, attempt
+
+
+@dataclass(frozen=True, slots=True)
+class RunReuse:
+    """Ideal reuse of a run, per attempt and summed, beside what the trace alone would have allowed.
+
+    `drift` is the sum over attempts of |prompt tokens by the server - by our count with the template|, None when the
+    server never told. `page` is the server's, 1 where it does not say (`page_known` False).
+    """
+
+    ideal: ReuseTable
+    possible: ReuseTable
+    by_attempt: Mapping[Key, int]
+    template: Template
+    template_fitted: bool
+    drift: int | None
+    page: int
+    page_known: bool
+
+
+def key_of(attempt: Attempt) -> Key:
+    return attempt.session, attempt.play, attempt.turn, attempt.attempt
+
+
+def run_reuse(run: RunResults) -> RunReuse:
+    """Recompute what was sent. Raises BadInput when the trace is gone or is another one."""
+    sent = sorted((attempt for attempt in run.attempts if _accepted(attempt)), key=lambda attempt: attempt.sent)
+    sessions = _sessions(run, {attempt.session for attempt in sent})
+    template, fitted = _template(run, sent, sessions)
+    told = run.settings.get("server", {}).get("page_size")
+    ideal, by_attempt = _ideal(run, sent, sessions, template, page=told or 1)
+    return RunReuse(
+        ideal=ideal,
+        possible=_possible(sent, sessions),
+        by_attempt=by_attempt,
+        template=template,
+        template_fitted=fitted,
+        drift=_drift(sent, sessions, template),
+        page=told or 1,
+        page_known=told is not None,
+    )
+
+
+def _accepted(attempt: Attempt) -> bool:
+    """The server took the prompt: it may be in the cache, whatever became of the reply."""
+    return attempt.status == 200 and (attempt.ok or attempt.first_byte is not None)
+
+
+def _sessions(run: RunResults, wanted: set[str]) -> dict[str, Session]:
+    found = {session.key: session for session in read_trace(run.trace_path) if session.key in wanted}
+    if missing := sorted(wanted - found.keys()):
+        raise BadInput(f"session {missing[0]!r} of the run is not in this trace", file=run.trace_path)
+    return found
+
+
+def _walks(
+    sent: Sequence[Attempt], sessions: Mapping[str, Session], make: Callable[[Session, Attempt], Walk]
+) -> Iterator[tuple[Attempt, TurnReuse]]:
+    """Every attempt with its reuse, in send order; each play walks the one tree that `make` closes over."""
+    walks: dict[tuple[str, int], Walk] = {}
+    for attempt in sent:
+        play = attempt.session, attempt.play
+        if play not in walks:
+            walks[play] = make(sessions[attempt.session], attempt)
+        yield attempt, walks[play].turn(attempt.turn)
+
+
+def _ideal(
+    run: RunResults, sent: Sequence[Attempt], sessions: Mapping[str, Session], template: Template, page: int
+) -> tuple[ReuseTable, dict[Key, int]]:
+    policy, salt = run.settings["plan"]["salt"], run.settings["salt"]
+    tree, total, by_attempt = PrefixTree(), ReuseTable(), dict[Key, int]()
+
+    def make(session: Session, attempt: Attempt) -> Walk:
+        salts = salting(policy, salt, attempt.session, attempt.play)
+        return Walk(session, tree, page=page, template=template, salting=salts)
+
+    for attempt, reuse in _walks(sent, sessions, make):
+        total.add(reuse)
+        by_attempt[key_of(attempt)] = sum(reuse.reused)
+    return total, by_attempt
+
+
+def _possible(sent: Sequence[Attempt], sessions: Mapping[str, Session]) -> ReuseTable:
+    """By the trace's own identities in the order of this run: a session that is played again meets itself."""
+    tree = PrefixTree()
+    walks = _walks(sent, sessions, lambda session, _: Walk(session, tree, replies=True))
+    return table(reuse for _, reuse in walks)
+
+
+def _template(run: RunResults, sent: Sequence[Attempt], sessions: Mapping[str, Session]) -> tuple[Template, bool]:
+    """The template's two numbers: known, none at all (id wires), or fitted; and whether they were fitted."""
+    known = run.settings.get("template")
+    if known is not None:
+        return Template(known["start"], known["per_message"]), False
+    if run.settings["plan"]["wire"] not in ("chat", "messages"):
+        return PLAIN, False
+    rows = [(count, told - content) for count, content, told in _lengths(sent, sessions)]
+    if not rows:
+        return PLAIN, True
+    if len({count for count, _ in rows}) == 1:  # cannot be told apart: all in front of the messages
+        count, excess = rows[0][0], int(np.median([excess for _, excess in rows]))
+        return Template(max(0, excess % count), max(0, excess // count)), True
+    slope, start = np.polyfit([count for count, _ in rows], [excess for _, excess in rows], 1)
+    return Template(max(0, round(float(start))), max(0, round(float(slope)))), True
+
+
+def _lengths(sent: Sequence[Attempt], sessions: Mapping[str, Session]) -> list[tuple[int, int, int]]:
+    """(messages, content tokens, prompt tokens by the server) of each attempt for which the server told."""
+    rows = []
+    for attempt in sent:
+        if attempt.prompt_tokens is not None:
+            session = sessions[attempt.session]
+            pieces = session.pieces(attempt.turn)
+            content = sum(piece.tokens for piece in pieces)
+            rows.append((len(messages(session, pieces)), content, attempt.prompt_tokens))
+    return rows
+
+
+def _drift(sent: Sequence[Attempt], sessions: Mapping[str, Session], template: Template) -> int | None:
+    rows = _lengths(sent, sessions)
+    if not rows:
+        return None
+    return sum(abs(told - content - template.start - template.per_message * count) for count, content, told in rows)
