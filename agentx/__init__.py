@@ -41,8 +41,13 @@ def __dir__() -> list[str]:
 
 
 if TYPE_CHECKING:
-    from agentx.core import Attempt, Session, Turn
-    from agentx.errors import AgentxError
-    from agentx.results import RunResults, read_results
-    from agentx.reuse import possible as possible_reuse
-    from agentx.trace import TraceReader, TraceWriter, read_trace
+    from agentx.core import Attempt as Attempt
+    from agentx.core import Session as Session
+    from agentx.core import Turn as Turn
+    from agentx.errors import AgentxError as AgentxError
+    from agentx.results import RunResults as RunResults
+    from agentx.results import read_results as read_results
+    from agentx.reuse import possible as possible_reuse  # noqa: F401  resolved by name above
+    from agentx.trace import TraceReader as TraceReader
+    from agentx.trace import TraceWriter as TraceWriter
+    from agentx.trace import read_trace as read_trace
