@@ -63,10 +63,10 @@ def message_text(message: Mapping[str, object]) -> str:
     return text + _json(calls) if calls else text
 
 
-def ids_from_list(ids: Sequence[object]) -> bytes:
+def ids_from_list(ids: Sequence[int]) -> bytes:
     """Numbers to ids. Raises ValueError for one that is not a whole number from 0 to 4294967295."""
     try:
-        numbers = array("I", ids)  # type: ignore[arg-type]  # it refuses what is no number itself
+        numbers = array("I", ids)
     except (TypeError, OverflowError) as error:
         raise ValueError("token ids must be whole numbers from 0 to 4294967295") from error
     if sys.byteorder == "big":
@@ -84,6 +84,8 @@ def ids_to_list(ids: bytes) -> list[int]:
 
 def ids_to_text(ids: bytes) -> str:
     """The text that ids stand for; role markers have none."""
+    if b"\0\0\0" not in ids:  # what text never holds, and every marker does
+        return ids.decode("utf-8", "replace")
     words = (ids[at : at + WORD] for at in range(0, len(ids), WORD))
     return b"".join(word for word in words if word not in _SPECIAL).decode("utf-8", "replace")
 
