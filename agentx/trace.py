@@ -78,7 +78,9 @@ class TraceReader:
                 yield item
         if not self.headers:
             raise self.not_a_trace(str(self.tear) if self.tear else "it holds no frame")
-        yield from assembly.end(torn=self.tear is not None)
+        if assembly.open is not None:  # the file ended inside a session, between two frames or in one
+            self.tear = self.tear or Tear(self.path.stat().st_size, 0, "the file ends inside a session")
+            yield assembly.close(complete=False)
 
     def _frames(self) -> Iterator[Located]:
         with open_for_reading(self.path) as file:
@@ -153,7 +155,8 @@ class _Assembly:
             raise BadInput(str(error), file=self.path, line=frame.line) from None
 
     def _header(self, body: dict[str, Any]) -> Iterable[Item]:
-        cut = list(self.end(torn=False))
+        if self.open is not None:
+            raise bodies.Invalid(f"session {self.open['id']!r} has no end frame")
         version = bodies.integer(body, "version", low=1)
         if version > VERSION:
             raise BadInput(f"format version {version} is newer than {VERSION}, which this agentx reads; upgrade agentx")
@@ -162,7 +165,7 @@ class _Assembly:
         # The same file twice in a row is two scopes: nothing is shared that its author did not share.
         self.scope = self.header.scope if count == 1 else f"{self.header.scope}#{count}"
         self.shared, self.names, self.part = {}, set(), self.part + 1
-        return [*cut, self.header]
+        return [self.header]
 
     def _segment(self, body: dict[str, Any]) -> Iterable[Item]:
         segment = bodies.segment(body)
@@ -236,20 +239,13 @@ class _Assembly:
         turns = bodies.integer(body, "turns", low=0)
         if turns != len(self.turns):
             raise bodies.Invalid(f"the end frame counts {turns} turns, {len(self.turns)} were read")
-        return [self._close(complete=True)]
+        return [self.close(complete=body.get("complete", True) is True)]
 
     def _unknown(self, frame: Located) -> Iterable[Item]:
         return [Unknown(frame.kind, frame.body)]
 
-    def end(self, *, torn: bool) -> Iterable[Item]:
-        """The session that was still open when the file ended, if any."""
-        if self.open is None:
-            return []
-        if not torn:
-            raise BadInput(f"session {self.open['id']!r} has no end frame", file=self.path)
-        return [self._close(complete=False)]
-
-    def _close(self, *, complete: bool) -> Session:
+    def close(self, *, complete: bool) -> Session:
+        """The session that is open, as far as it was read."""
         body, header = self.open, self.header
         if body is None or header is None:
             raise bodies.Invalid("no session is open")
@@ -350,8 +346,7 @@ def session_frames(session: Session, shared: Iterable[Segment] = ()) -> Iterator
     yield "session", bodies.session_body(session)
     yield from (("segment", bodies.segment_body(segment)) for segment in session.segments.values())
     yield from (("turn", bodies.turn_body(turn)) for turn in session.turns)
-    if session.complete:
-        yield "end", {"turns": len(session.turns)}
+    yield "end", {"turns": len(session.turns), **({} if session.complete else {"complete": False})}
 
 
 def canonical(reader: TraceReader) -> Iterator[bytes]:
