@@ -30,7 +30,16 @@ _INT = re.compile(r"[-+]?[0-9][0-9_]*\Z")
 _FLOAT = re.compile(r"[-+]?([0-9][0-9_]*)?\.?[0-9]+([eE][-+]?[0-9]+)?\Z|[-+]?[0-9][0-9_]*\.([eE][-+]?[0-9]+)?\Z")
 _WORDS: dict[str, bool | None] = {"": None, "~": None, "null": None, "true": True, "false": False}
 _DURATION = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([a-zA-Z]*)\s*\Z")
-_UNITS = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
+# unit -> (times, divided by); whole numbers, so that 285ms is the double nearest to 0.285
+_UNITS = {
+    "d": (86400, 1),
+    "h": (3600, 1),
+    "m": (60, 1),
+    "s": (1, 1),
+    "ms": (1, 10**3),
+    "us": (1, 10**6),
+    "ns": (1, 10**9),
+}
 
 
 class Strict(pydantic.BaseModel):
@@ -40,21 +49,21 @@ class Strict(pydantic.BaseModel):
 
 
 def seconds(value: object) -> float:
-    """Seconds of `500ms`, `2s`, `1.5m`, `3h` or `1d`. Raises ValueError, also for a number without a unit."""
+    """Seconds of `20us`, `500ms`, `2s`, `1.5m`, `3h` or `1d`. Raises ValueError, also for a number without a unit."""
     match = _DURATION.match(value) if isinstance(value, str) else None
     bare = isinstance(value, int | float) and not isinstance(value, bool)
     if bare or (match is not None and not match[2]):
         raise ValueError(f"a duration needs a unit: write {value}s or {value}ms")
     if match is None or match[2] not in _UNITS:
-        raise ValueError("should be a duration: a number with a unit of ms, s, m, h or d")
-    number, unit = match[1], match[2]
-    return float(number) / 1000 if unit == "ms" else float(number) * _UNITS[unit]
+        raise ValueError("should be a duration: a number with a unit of ns, us, ms, s, m, h or d")
+    times, divided = _UNITS[match[2]]
+    return float(match[1]) * times / divided
 
 
 def duration_text(value: float) -> str:
     """The shortest text that `seconds` reads back as the same value."""
-    for unit in _UNITS:
-        count = value * 1000 if unit == "ms" else value / _UNITS[unit]
+    for unit, (times, divided) in _UNITS.items():
+        count = value * divided / times
         if value and count == int(count) and seconds(f"{int(count)}{unit}") == value:
             return f"{int(count)}{unit}"
     return f"{value:.17f}".rstrip("0").rstrip(".") + "s" if value < 1e-4 else f"{value!r}s".replace(".0s", "s")

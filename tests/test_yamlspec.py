@@ -72,7 +72,7 @@ REFUSED = [
     (HEAD + "maybe: {polic: 1}", "maybe.polic: unknown key, did you mean 'policy'?"),
     (HEAD + "stall: 5", "f.yaml:3:1: stall: a duration needs a unit: write 5s or 5ms, not 5"),
     (HEAD + "stall: '5'", "a duration needs a unit: write 5s or 5ms"),
-    (HEAD + "stall: 5 parsecs", "a number with a unit of ms, s, m, h or d, not '5 parsecs'"),
+    (HEAD + "stall: 5 parsecs", "a number with a unit of ns, us, ms, s, m, h or d, not '5 parsecs'"),
     (HEAD + "stall: -5s", "should be a duration"),
 ]
 
@@ -167,6 +167,22 @@ def test_document_is_raw_data_of_any_kind(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "x.yaml"
     path.write_text("\ufeffagentx: other/9\r\nunknown: [1, 2s]\r\n", encoding="utf-8")
     assert yamlspec.document(path) == {"agentx": "other/9", "unknown": [1, "2s"]}
+
+
+DURATIONS = [
+    ("0.01ns", 1e-11),
+    ("20us", 2e-5),
+    ("285ms", 0.285),
+    ("2s", 2.0),
+    ("1.5m", 90.0),
+    ("3h", 10800.0),
+    ("1d", 86400.0),
+]
+
+
+@pytest.mark.parametrize(("text", "value"), DURATIONS)
+def test_units(text: str, value: float) -> None:
+    assert yamlspec.seconds(text) == pytest.approx(value, rel=1e-15)
 
 
 @given(st.floats(min_value=0, max_value=1e9).map(lambda value: round(value, 3)) | st.floats(min_value=0, max_value=1e9))

@@ -37,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _trace(path: Path) -> int:
-    from agentx.trace_lint import lint
+    from agentx.cli.trace_lint import lint
 
     found = lint(path)
     for finding in found.findings.values():
@@ -84,11 +84,15 @@ def _table(found: list[Verdict]) -> None:
     rows = [("statistic", "target", "realised", "tolerance", "verdict", "source")]
     for verdict in found:
         expectation = verdict.expectation
-        unit = "s" if "_gap_" in verdict.statistic else ""
-        realised = "unknown" if verdict.realised is None else f"{verdict.realised:.4g}{unit}"
-        outcome = "met" if verdict.met else "MISSED"
-        target, tolerance = str(expectation.target), str(expectation.tolerance)
-        rows.append((verdict.statistic, target, realised, tolerance, outcome, expectation.source))
+        seconds = "_gap_" in verdict.statistic
+        cells = (_shown(expectation.target), _shown(verdict.realised, seconds), _shown(expectation.tolerance))
+        rows.append((verdict.statistic, *cells, "met" if verdict.met else "MISSED", expectation.source))
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     for row in rows:
         print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+def _shown(value: float | str | None, seconds: bool = False) -> str:
+    if value is None or isinstance(value, str):
+        return value or "unknown"
+    return (f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}") + "s" * seconds
