@@ -138,10 +138,11 @@ class WorkloadSpec(Strict):
     def _known(cls, value: dict[str, Expectation]) -> dict[str, Expectation]:
         for name in value:
             if not _STATISTIC.match(name):
-                names = ", ".join(QUANTITIES)
-                raise ValueError(
-                    f"unknown statistic {name!r} (known: possible_reuse and {names} with _mean or _p50 ...)"
-                )
+                known = f"possible_reuse, and {', '.join(QUANTITIES)} with _mean or _p1 to _p99"
+                raise ValueError(f"unknown statistic {name!r} (known: {known})")
+            if isinstance(value[name].target, str) != ("_gap_" in name):
+                unit = "a duration such as 9s" if "_gap_" in name else "a number without a unit"
+                raise ValueError(f"{name}.target should be {unit}, not {value[name].target}")
         return value
 
     @pydantic.model_validator(mode="after")
