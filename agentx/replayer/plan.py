@@ -1,0 +1,141 @@
+"""The replay plan: `agentx: replay/1`, checked. Every key has a default, and none is accepted that does nothing.
+
+A plan says how a trace is turned into load: how many sessions, in which order and how often, how pauses are treated,
+what goes over the wire, and what a failure means. `--set key.path=value` overrides a key; a path that begins with
+`target.` goes to the target's own file.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Literal
+
+import pydantic
+from pydantic import Field
+
+from agentx.replayer.schedule import OnFailure, Rules
+from agentx.wire.salting import Policy
+from agentx.yamlspec import Duration, Strict, duration_text, load, seconds
+
+EMPTY = "agentx: replay/1\n"  # the plan without a plan: every default
+TARGET_PREFIX = "target."
+
+
+class Load(Strict):
+    """A closed loop: so many sessions are played at any time."""
+
+    sessions: int = Field(default=1, ge=1)
+
+
+class Measure(Strict):
+    """How much is played: so many sessions, or so long; neither: every session once."""
+
+    sessions: int | None = Field(default=None, ge=1)
+    seconds: float | None = Field(default=None, gt=0)
+
+
+def _measure(value: object) -> object:
+    if isinstance(value, Measure):
+        return value
+    if value == "once":
+        return Measure()
+    if isinstance(value, dict):
+        if list(value) != ["sessions"]:
+            raise ValueError("should be {sessions: N}, a duration such as 10m, or once")
+        return {"sessions": value["sessions"]}
+    try:
+        return Measure(seconds=seconds(value))
+    except pydantic.ValidationError:
+        raise ValueError("should be longer than nothing") from None
+    except ValueError as error:
+        raise ValueError(f"should be {{sessions: N}}, a duration or once: {error}") from None
+
+
+def _measure_text(value: Measure) -> object:
+    if value.sessions is not None:
+        return {"sessions": value.sessions}
+    return "once" if value.seconds is None else duration_text(value.seconds)
+
+
+Extent = Annotated[
+    Measure, pydantic.BeforeValidator(_measure), pydantic.PlainSerializer(_measure_text, when_used="json")
+]
+
+
+class Gaps(Strict):
+    """`scale` multiplies every gap; `tree_idle_cap` is the longest that a whole session stays idle (null: no limit)."""
+
+    scale: float = Field(default=1.0, ge=0)
+    tree_idle_cap: Duration | None = None
+
+
+class Timeouts(Strict):
+    """`stall`: give a turn up when no byte came for so long. There is no limit on the whole: a turn may queue."""
+
+    stall: Duration = 1800.0
+
+    @pydantic.field_validator("stall")
+    @classmethod
+    def _some(cls, value: float) -> float:
+        if value <= 0:
+            raise ValueError("should be longer than nothing")
+        return value
+
+
+class Plan(Strict):
+    """One `agentx: replay/1` file."""
+
+    trace: str | None = None
+    target: str | None = None
+    seed: int = Field(default=0, ge=0)
+    load: Load = Load()
+    order: Literal["file", "shuffle"] = "file"
+    recycle: bool = True
+    measure: Extent = Measure()
+    drain: Duration = 1800.0
+    gaps: Gaps = Gaps()
+    wire: Literal["chat", "generate"] = "chat"
+    history: Literal["recorded"] = "recorded"
+    length: Literal["exact", "max_only"] = "exact"
+    salt: Policy = "run"
+    overflow: Literal["drop_turn", "end_session", "fail"] = "drop_turn"
+    abort: Literal["replay", "skip"] = "replay"
+    on_failure: OnFailure = "end_session"
+    timeouts: Timeouts = Timeouts()
+
+    @property
+    def rules(self) -> Rules:
+        """What of the plan decides when turns are sent."""
+        return Rules(
+            lanes=self.load.sessions,
+            scale=self.gaps.scale,
+            tree_idle_cap=self.gaps.tree_idle_cap,
+            plays=self.measure.sessions,
+            seconds=self.measure.seconds,
+            drain=math.inf if self.measure.seconds is None else self.drain,
+            on_failure=self.on_failure,
+        )
+
+    @property
+    def recycles(self) -> bool:
+        """Whether sessions are played again when they run out: a plan that plays each once never needs to."""
+        return self.recycle and self.measure != Measure()
+
+
+def load_plan(source: Path | str | None = None, *, sets: Sequence[str] = (), text: str | None = None) -> Plan:
+    """The plan in a file, in `text`, or (without both) the default one. Raises BadInput with one line per mistake.
+
+    `sets` must not hold overrides of the target (`split_sets`).
+    """
+    if source is None:
+        return load(Plan, "the default plan", kind="replay", text=EMPTY if text is None else text, sets=sets)
+    return load(Plan, source, kind="replay", text=text, sets=sets)
+
+
+def split_sets(sets: Sequence[str]) -> tuple[list[str], list[str]]:
+    """(overrides of the plan, overrides of the target without their `target.`)."""
+    plan = [each for each in sets if not each.strip().startswith(TARGET_PREFIX)]
+    target = [each.strip().removeprefix(TARGET_PREFIX) for each in sets if each.strip().startswith(TARGET_PREFIX)]
+    return plan, target

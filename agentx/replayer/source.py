@@ -1,0 +1,80 @@
+"""Which sessions are played, and in which order: an iterator that reads the trace as lanes become free.
+
+In file order one session is in memory at a time, however long the trace; playing them again reads the file again.
+Shuffling holds all sessions, so it is refused for traces of more than MAX_SHUFFLED turns; each pass has an order of
+its own, by a hash of (seed, pass, position).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from hashlib import blake2b
+
+from agentx.core import Session
+from agentx.errors import BadInput
+
+MAX_SHUFFLED = 500_000  # turns, at about 1 KB each
+
+
+class Source:
+    """The sessions of `trace` (which can be iterated again and again) in order of play; iterate once.
+
+    `keep` says whether anything of a session would be sent; the others are dropped and counted, and a pass that keeps
+    nothing is the last one. Raises BadInput for two sessions of one id: results are told apart by it.
+    """
+
+    def __init__(
+        self,
+        trace: Iterable[Session],
+        *,
+        shuffle: bool = False,
+        seed: int = 0,
+        recycle: bool = False,
+        keep: Callable[[Session], bool] = lambda session: True,
+    ) -> None:
+        self._trace, self._shuffle, self._seed, self._recycle, self._keep = trace, shuffle, seed, recycle, keep
+        self.dropped: list[str] = []  # ids of sessions of which nothing is sent, first pass
+        self.torn: list[str] = []  # ids of sessions whose end the file has lost
+
+    def __iter__(self) -> Iterator[Session]:
+        held = self._hold() if self._shuffle else None
+        number = 0
+        while True:
+            kept = 0
+            for session in self._checked(number) if held is None else _shuffled(held, f"{self._seed}/{number}"):
+                if self._keep(session):
+                    kept += 1
+                    yield session
+                elif not number:
+                    self.dropped.append(session.id)
+            if not self._recycle or not kept:
+                return
+            number += 1
+
+    def _checked(self, number: int) -> Iterator[Session]:
+        """One pass over the trace; what is wrong with it is found on the first one."""
+        seen: set[str] = set()
+        for session in self._trace:
+            if not number:
+                if session.id in seen:
+                    raise BadInput(f"session {session.id!r} is in the trace twice: give each its own id")
+                seen.add(session.id)
+                if not session.complete:
+                    self.torn.append(session.id)
+            yield session
+
+    def _hold(self) -> list[Session]:
+        held, turns = [], 0
+        for session in self._checked(0):
+            held.append(session)
+            turns += len(session.turns)
+            if turns > MAX_SHUFFLED:
+                raise BadInput(
+                    f"a trace of more than {MAX_SHUFFLED:,} turns is too long to shuffle in memory", hint="order: file"
+                )
+        return held
+
+
+def _shuffled(sessions: list[Session], key: str) -> list[Session]:
+    places = sorted(range(len(sessions)), key=lambda place: blake2b(f"{key}/{place}".encode()).digest())
+    return [sessions[place] for place in places]

@@ -1,0 +1,94 @@
+"""Plans: what is accepted, what is refused and how, and what each key changes."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+
+from agentx.errors import BadInput
+from agentx.replayer.plan import Measure, Plan, load_plan, split_sets
+
+HEAD = "agentx: replay/1\n"
+
+
+def plan(text: str = "", *sets: str) -> Plan:
+    return load_plan("p.yaml", text=HEAD + text, sets=sets)
+
+
+def test_every_key_has_a_default():
+    assert plan() == load_plan() == Plan()
+    assert not plan().recycles  # each session once
+
+
+@pytest.mark.parametrize(
+    ("text", "measure"),
+    [
+        ("measure: once", Measure()),
+        ("measure: {sessions: 3}", Measure(sessions=3)),
+        ("measure: 10m", Measure(seconds=600.0)),
+        ("measure: 500ms", Measure(seconds=0.5)),
+    ],
+)
+def test_how_much_is_measured(text, measure):
+    assert plan(text).measure == measure
+
+
+WRONG = [
+    # text, what the one line must say
+    ("lood: {sessions: 2}", ["p.yaml:2:1", "lood", "did you mean 'load'"]),
+    ("load: {session: 2}", ["p.yaml:2:8", "load.session", "did you mean 'sessions'"]),
+    ("load: {sessions: 0}", ["load.sessions", "greater than or equal to 1"]),
+    ("load: {requests: 4}", ["load.requests", "unknown key"]),
+    ("start: {by: time}", ["start", "unknown key"]),  # of a later version: refused, never ignored
+    ("measure: 10", ["p.yaml:2:1", "measure", "unit"]),
+    ("measure: {turns: 4}", ["measure", "{sessions: N}"]),
+    ("measure: {sessions: 0}", ["measure", "greater than or equal to 1"]),
+    ("measure: 0s", ["measure", "longer than nothing"]),
+    ("order: random", ["order", "'file' or 'shuffle'"]),
+    ("gaps: {scale: -1}", ["gaps.scale"]),
+    ("gaps: {tree_idle_cap: 300}", ["gaps.tree_idle_cap", "unit"]),
+    ("wire: messages", ["wire", "'chat' or 'generate'"]),
+    ("history: live", ["history", "'recorded'"]),
+    ("timeouts: {stall: 0s}", ["timeouts.stall", "longer than nothing"]),
+    ("salt: always", ["salt", "'run'"]),
+    ("seed: 1\nseed: 2", ["p.yaml:3:1", "duplicate key"]),
+]
+
+
+@pytest.mark.parametrize(("text", "says"), WRONG)
+def test_mistakes_are_named_with_their_place(text, says):
+    with pytest.raises(BadInput) as caught:
+        plan(text)
+    for part in says:
+        assert part in str(caught.value)
+
+
+def test_overrides():
+    assert plan("load: {sessions: 2}", "load.sessions=5", "gaps.scale=0.5").load.sessions == 5
+    with pytest.raises(BadInput, match=r"--set gaps\.scail=1"):
+        plan("", "gaps.scail=1")
+
+
+def test_overrides_of_the_target_are_kept_apart():
+    sets = ["target.cache.pool=8000", "target=laptop", "seed=1"]
+    assert split_sets(sets) == (["target=laptop", "seed=1"], ["cache.pool=8000"])
+
+
+@pytest.mark.parametrize(
+    "text", ["", "measure: 90s", "measure: {sessions: 4}\ngaps: {scale: 0.1, tree_idle_cap: 300s}"]
+)
+def test_a_plan_in_a_run_folder_can_be_loaded_again(text):
+    kept = plan(text).model_dump(mode="json")
+    assert load_plan("again.yaml", text=HEAD + "\n".join(f"{k}: {json.dumps(v)}" for k, v in kept.items())) == plan(
+        text
+    )
+
+
+def test_rules():
+    rules = plan("load: {sessions: 4}\nmeasure: 1h\ndrain: 10s\ngaps: {scale: 0.5, tree_idle_cap: 2s}").rules
+    assert (rules.lanes, rules.seconds, rules.drain, rules.scale, rules.tree_idle_cap) == (4, 3600, 10, 0.5, 2)
+    assert plan("drain: 10s").rules.drain == math.inf  # only a measured time is drained
+    assert plan("measure: {sessions: 7}").recycles
+    assert not plan("measure: {sessions: 7}\nrecycle: false").recycles

@@ -1,0 +1,58 @@
+"""The order in which sessions are played."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+import pytest
+
+from agentx.core import Output, Prompt, Session, Turn
+from agentx.errors import BadInput
+from agentx.replayer.source import Source
+
+
+def trace(*ids: str) -> list[Session]:
+    return [Session(id, (Turn(0, 0, Prompt(()), 10, Output(1)),)) for id in ids]
+
+
+def ids(source: Source, most: int = 100) -> str:
+    return "".join(session.id for session in islice(source, most))
+
+
+def test_file_order_once():
+    assert ids(Source(trace(*"abc"))) == "abc"
+
+
+def test_again_and_again():
+    assert ids(Source(trace(*"abc"), recycle=True), 8) == "abcabcab"
+
+
+def test_shuffled_by_the_seed_and_anew_in_each_pass():
+    names = "abcdefgh"
+    one = ids(Source(trace(*names), shuffle=True, seed=1, recycle=True), 16)
+    assert one == ids(Source(trace(*names), shuffle=True, seed=1, recycle=True), 16)
+    assert one != ids(Source(trace(*names), shuffle=True, seed=2, recycle=True), 16)
+    assert sorted(one[:8]) == sorted(one[8:]) == list(names)
+    assert one[:8] != one[8:]
+
+
+def test_what_sends_nothing_is_dropped_and_counted_once():
+    source = Source(trace(*"abc"), recycle=True, keep=lambda session: session.id != "b")
+    assert ids(source, 5) == "acaca"
+    assert source.dropped == ["b"]
+
+
+def test_a_pass_that_keeps_nothing_is_the_last():
+    assert ids(Source(trace(*"abc"), recycle=True, keep=lambda session: False)) == ""
+
+
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_two_sessions_of_one_id_are_refused(shuffle):
+    with pytest.raises(BadInput, match="'a' is in the trace twice"):
+        ids(Source(trace(*"aba"), shuffle=shuffle))
+
+
+def test_a_long_trace_is_not_shuffled_in_memory(monkeypatch):
+    monkeypatch.setattr("agentx.replayer.source.MAX_SHUFFLED", 2)
+    with pytest.raises(BadInput, match="order: file"):
+        ids(Source(trace(*"abc"), shuffle=True))
