@@ -124,8 +124,9 @@ def _template(run: RunResults, sent: Sequence[Attempt], sessions: Mapping[str, S
     if len({count for count, _ in rows}) == 1:  # cannot be told apart: all in front of the messages
         count, excess = rows[0][0], int(np.median([excess for _, excess in rows]))
         return Template(max(0, excess % count), max(0, excess // count)), True
-    slope, start = np.polyfit([count for count, _ in rows], [excess for _, excess in rows], 1)
-    return Template(max(0, round(float(start))), max(0, round(float(slope)))), True
+    slope = max(0, round(float(np.polyfit([count for count, _ in rows], [excess for _, excess in rows], 1)[0])))
+    start = int(np.median([excess - slope * count for count, excess in rows]))  # the median shrugs at odd prompts
+    return Template(max(0, start), slope), True
 
 
 def _lengths(sent: Sequence[Attempt], sessions: Mapping[str, Session]) -> list[tuple[int, int, int]]:
