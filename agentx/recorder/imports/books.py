@@ -1,0 +1,86 @@
+"""The books of an import: what was read is what was used, merged or dropped for a named reason.
+
+Every importer keeps one account for the source's rows and one for its sessions, notes with a count for every
+liberty it took, and the list of what its source cannot tell. `check` is called at the end: books that do not
+balance are a bug of the importer, never a property of its input.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(slots=True)
+class Account:
+    """`read` things, each of which was used, merged into another one, or dropped."""
+
+    read: int = 0
+    used: int = 0
+    merged: int = 0
+    dropped: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def missing(self) -> int:
+        """How many of the things that were read are in no column; 0 when the account balances."""
+        return self.read - self.used - self.merged - self.dropped.total()
+
+
+@dataclass(slots=True)
+class Books:
+    """The accounts of one import. `row` names what a row of the source is ("request", "row")."""
+
+    row: str = "row"
+    rows: Account = field(default_factory=Account)
+    sessions: Account = field(default_factory=Account)
+    notes: Counter[str] = field(default_factory=Counter)
+    findings: list[str] = field(default_factory=list)  # what was detected in the file, in a sentence each
+    unknowable: tuple[str, ...] = ()
+
+    def note(self, what: str, count: int = 1) -> None:
+        if count:
+            self.notes[what] += count
+
+    def find(self, sentence: str) -> None:
+        """Say once what was detected."""
+        if sentence not in self.findings:
+            self.findings.append(sentence)
+
+    def check(self) -> None:
+        """Raises RuntimeError when a row or a session that was read is in no column."""
+        for name, account in ((self.row, self.rows), ("session", self.sessions)):
+            if account.missing:
+                raise RuntimeError(f"the import's books do not balance: {account.missing} of {account.read} {name}s")
+
+    def losses(self) -> dict[str, Any]:
+        """For the trace's header: what was dropped and noted, by reason, and what was detected."""
+        dropped = {f"{self.row}s": dict(self.rows.dropped), "sessions": dict(self.sessions.dropped)}
+        return {
+            "dropped": {name: reasons for name, reasons in dropped.items() if reasons},
+            "notes": dict(self.notes),
+            "detected": list(self.findings),
+        }
+
+    def lines(self) -> list[str]:
+        """The books as a short table, for a terminal."""
+        accounts = (("sessions", self.sessions), (f"{self.row}s", self.rows))
+        wide = max(len(name) for name, _ in accounts)
+        lines = [_account_line(name.ljust(wide), account) for name, account in accounts]
+        lines += [f"  dropped  {count:>9,}  {reason}" for _, account in accounts for reason, count in _by(account)]
+        lines += [f"  noted    {count:>9,}  {what}" for what, count in sorted(self.notes.items())]
+        lines += [f"detected: {sentence}" for sentence in self.findings]
+        if self.unknowable:
+            lines.append("what this source cannot tell:")
+            lines += [f"  - {sentence}" for sentence in self.unknowable]
+        return lines
+
+
+def _by(account: Account) -> list[tuple[str, int]]:
+    return sorted(account.dropped.items())
+
+
+def _account_line(name: str, account: Account) -> str:
+    parts = [f"{account.used:,} used", *([f"{account.merged:,} merged"] if account.merged else [])]
+    parts.append(f"{account.dropped.total():,} dropped")
+    return f"{name}  {account.read:,} read = {' + '.join(parts)}"
