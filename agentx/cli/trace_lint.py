@@ -1,6 +1,6 @@
 """What is wrong with a readable trace: findings grouped by rule, each with its first place.
 
-The reader already refuses broken structure (pieces out of bounds, turns out of order, unknown segments). Here are
+The reader already refuses broken structure (pieces out of bounds, turns out of order, an id twice). Here are
 the rules that a trace may break and still be read. An `error` makes numbers wrong, a `note` is worth knowing.
 """
 
@@ -49,13 +49,9 @@ class Lint:
 def lint(path: Path | str) -> Lint:
     """Read a whole trace and check every session. Raises BadInput for a file whose structure is broken."""
     reader, result = TraceReader(path), Lint()
-    seen: set[tuple[str, str]] = set()
     for session in reader:
         result.sessions += 1
         result.turns += len(session.turns)
-        if (session.scope, session.id) in seen:
-            result.note("error", "a session id occurs twice in one scope", f"session {session.id}")
-        seen.add((session.scope, session.id))
         for level, rule, where in _session(session):
             result.note(level, rule, f"session {session.id}{where}")
     if reader.tear is not None:

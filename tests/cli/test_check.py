@@ -1,0 +1,76 @@
+"""agentx check: verdicts on specs, findings on traces."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from agentx.cli.main import main
+
+EXPECTS = (
+    "expect={isl_p50: {target: 14400, tolerance: 15%, source: a paper},"
+    " possible_reuse: {target: 0.97, tolerance: 0.03, source: b}}"
+)
+
+
+def test_a_met_spec(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "coding-agent", "--sessions", "200", "--set", EXPECTS]) == 0
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert rows[0] == ["statistic", "target", "realised", "tolerance", "verdict", "source"]
+    assert rows[1][:2] == ["isl_p50", "14,400"]
+    assert [row[4] for row in rows[1:3]] == ["met", "met"]
+    assert rows[1][5:] == ["a", "paper"]
+    assert 0.94 < float(rows[2][2]) < 1
+
+
+def test_a_missed_spec_exits_3(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["--sessions", "50", "--set", EXPECTS, "--set", "expect.isl_p50.target=900", "--set", "turns.user=1"]
+    assert main(["check", "coding-agent", *words]) == 3
+    out = capsys.readouterr().out
+    assert "MISSED" in out
+    assert "2 expectations, 50 sessions, seed 0: missed: isl_p50" in out
+
+
+def test_what_does_not_occur_is_unknown_and_missed(capsys: pytest.CaptureFixture[str]) -> None:
+    expect = "expect={human_gap_p50: {target: 84s, tolerance: 15%, source: x}}"
+    assert main(["check", "coding-agent", "--sessions", "5", "--set", expect, "--set", "turns.user=1"]) == 3
+    assert capsys.readouterr().out.splitlines()[1].split()[:5] == ["human_gap_p50", "84s", "unknown", "15%", "MISSED"]
+
+
+def test_nothing_expected_is_not_a_pass(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "coding-agent", "--set", "expect={}"]) == 0
+    out = capsys.readouterr().out
+    assert "not checked" in out
+    assert "met" not in out
+    assert "pass" not in out
+
+
+def test_a_spec_without_room_is_bad_input(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "coding-agent", "--set", "expect={}", "--set", "context_limit=3000"]) == 2
+    assert "no turn fits" in capsys.readouterr().err
+
+
+def test_a_good_trace(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "a.trace"
+    assert main(["generate", "coding-agent", "--sessions", "3", "-o", str(out)]) == 0
+    assert main(["check", str(out)]) == 0
+    assert capsys.readouterr().out.endswith("turns, no errors\n")
+
+
+def test_a_trace_whose_numbers_are_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "a.jsonl"
+    assert main(["generate", "coding-agent", "--sessions", "1", "-o", str(out)]) == 0
+    lines = [line.replace('"isl":', '"isl":1,"was":') for line in out.read_text().splitlines()]
+    out.write_text("\n".join(lines) + "\n")
+    assert main(["check", str(out)]) == 2
+    found = capsys.readouterr().out
+    assert "error: a prompt's pieces hold more tokens than its isl" in found
+    assert "first in session s0 turn 0" in found
+
+
+def test_what_is_not_a_trace(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "a.trace"
+    path.write_text("hello")
+    assert main(["check", str(path)]) == 2
+    assert "not an agentx trace" in capsys.readouterr().err
