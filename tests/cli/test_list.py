@@ -1,0 +1,28 @@
+"""agentx list: what the catalogues hold."""
+
+from __future__ import annotations
+
+import pytest
+
+from agentx import catalog
+from agentx.cli.main import main
+
+
+def test_list_puts_a_name_first_on_each_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list", "workloads"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == [entry.name for entry in catalog.entries("workloads")]
+    assert lines[0].startswith("coding-agent  A coding agent")
+
+
+def test_list_without_a_kind_names_the_kinds(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list"]) == 0
+    lines = [line.split()[:2] for line in capsys.readouterr().out.splitlines()]
+    assert ["coding-agent", "workloads"] in lines
+    assert ["laptop", "targets"] in lines
+
+
+def test_an_empty_catalogue_prints_nothing_on_stdout(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list", "references"]) == 0
+    out, err = capsys.readouterr()
+    assert (out, "AGENTX_PATH" in err) == ("", not catalog.entries("references"))

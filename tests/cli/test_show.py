@@ -1,0 +1,39 @@
+"""agentx show: a file of a catalogue, as it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from agentx import catalog
+from agentx.cli.main import main
+
+
+@pytest.mark.parametrize("name", ["coding-agent", "workloads/coding-agent"])
+def test_show_prints_the_file(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", name]) == 0
+    assert capsys.readouterr().out == catalog.resolve("workloads", "coding-agent").read_text()
+
+
+REFUSED = [
+    ("codng-agent", "nothing is named 'codng-agent' (did you mean 'coding-agent'?"),
+    ("workloads/nothing", "no workload named 'nothing'"),
+    ("gone/x.yaml", "gone/x.yaml: No such file"),
+]
+
+
+@pytest.mark.parametrize(("name", "says"), REFUSED)
+def test_mistakes_are_one_line(name: str, says: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", name]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert says in err
+    assert err.count("\n") == 1
+
+
+def test_show_refuses_what_is_not_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "a.trace"
+    path.write_bytes(b"\xff\xfe\x00")
+    assert main(["show", str(path)]) == 2
+    assert "is not text" in capsys.readouterr().err
