@@ -22,14 +22,13 @@ from agentx.wire.reply import (
     join_text,
     load_object,
     mapping_of,
+    scan_count,
 )
 
 # Quotes inside a JSON string are escaped, so these cannot match inside generated text.
 _TOKEN = re.compile(rb'"(?:content|reasoning_content|reasoning|text|refusal)"\s*:\s*"[^"]|"tool_calls"\s*:\s*\[\s*\{')
 _CONTENT = b'"content":"'
 _UNFINISHED = b'"finish_reason":null'  # a token's event that has this says nothing else but the count
-_COUNT_KEY = b'"completion_tokens"'
-_COUNT = re.compile(rb'"completion_tokens"\s*:\s*(\d{1,12})')
 
 
 def json_text(text: str) -> bytes:
@@ -96,7 +95,7 @@ def parse_chat_stream(events: Iterable[bytes], *, text: bool = False) -> Reply:
         carrying = has_token(data)
         carries.append(carrying)
         if carrying and not text and _UNFINISHED in data:
-            counts.append(_scan_count(data))
+            counts.append(scan_count(data))
         elif data.strip() == DONE:
             reply = replace(reply, done=True)
             counts.append(None)
@@ -135,12 +134,6 @@ def parse_chat(body: bytes) -> Reply:
         text=join_text([_text_of(message)]),
         done=reply.error is None and "choices" in event,
     )
-
-
-def _scan_count(data: bytes) -> int | None:
-    at = data.rfind(_COUNT_KEY)
-    found = _COUNT.match(data, at) if at >= 0 else None
-    return int(found.group(1)) if found else None
 
 
 def _read_event(reply: Reply, event: Mapping[str, object]) -> Reply:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
 DONE = b"[DONE]"
+
+_COUNT_KEY = b'"completion_tokens"'
+_COUNT = re.compile(rb'"completion_tokens"\s*:\s*(\d{1,12})')
 
 
 class ServerError(NamedTuple):
@@ -82,6 +86,16 @@ def load_object(data: bytes) -> dict[str, object] | ServerError:
     except (ValueError, RecursionError):
         value = None
     return value if isinstance(value, dict) else ServerError(None, f"not a JSON object: {excerpt(data)}")
+
+
+def scan_count(data: bytes) -> int | None:
+    """The completion tokens that an event tells, found without parsing it; None when it tells none.
+
+    Quotes inside a JSON string are escaped, so generated text cannot look like the key.
+    """
+    at = data.rfind(_COUNT_KEY)
+    found = _COUNT.match(data, at) if at >= 0 else None
+    return int(found.group(1)) if found else None
 
 
 def excerpt(data: bytes, limit: int = 200) -> str:

@@ -20,12 +20,11 @@ from agentx.wire.reply import (
     join_text,
     load_object,
     mapping_of,
+    scan_count,
     seconds_of,
 )
 
 _TOKEN = re.compile(rb'"text"\s*:\s*"[^"]|"output_ids"\s*:\s*\[\s*\d|"completion_tokens"\s*:\s*[1-9]')
-_COUNT_KEY = b'"completion_tokens"'
-_COUNT = re.compile(rb'"completion_tokens"\s*:\s*(\d{1,12})')
 _ERROR = b'"error"'
 
 
@@ -74,7 +73,7 @@ def parse_generate_stream(events: Iterable[bytes], *, text: bool = False) -> Rep
     error: ServerError | None = None
     for index, data in enumerate(kept):
         done = data.strip() == DONE
-        counts.append(None if done else _scan_count(data))
+        counts.append(None if done else scan_count(data))
         carries.append(not done and has_token(data))
         if _ERROR in data or not (done or carries[-1]):
             event = load_object(data)
@@ -102,12 +101,6 @@ def parse_generate(body: bytes) -> Reply:
         carries=(has_token(body),),
         done=reply.error is None,
     )
-
-
-def _scan_count(data: bytes) -> int | None:
-    at = data.rfind(_COUNT_KEY)
-    found = _COUNT.match(data, at) if at >= 0 else None
-    return int(found.group(1)) if found else None
 
 
 def _growing(counts: Sequence[int | None], carries: Sequence[bool]) -> tuple[bool, ...]:
