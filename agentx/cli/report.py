@@ -1,0 +1,33 @@
+"""`agentx report RUN`: say what a run measured. stdout carries the report and nothing else."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+
+EPILOG = """examples:
+  agentx report run/
+  agentx report run/ --json > report.json
+  agentx report run/ --markdown | gh pr comment 12 --body-file -
+
+docs/reference/metrics.md defines every figure. A run that was interrupted or torn is reported as far as it goes.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("run", metavar="RUN", help="a run folder, as `agentx replay` wrote it")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="one JSON document (schema agentx/report/1)")
+    form.add_argument("--markdown", action="store_true", help="the tables as markdown")
+
+
+def run(args: argparse.Namespace) -> int:
+    from agentx.reporter.reporting import report
+
+    found = report(args.run)
+    if args.json:
+        print(json.dumps(found.document(), indent=1, allow_nan=False))
+    else:
+        sys.stdout.write(found.markdown() if args.markdown else found.text())
+    return 0

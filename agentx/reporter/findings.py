@@ -1,0 +1,145 @@
+"""What a reader must know before using the numbers, found from the figures, in plain words.
+
+Most severe first. A finding says what was seen, how much of it, and what it does to the figures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from agentx.reporter.about import RECORDED_HISTORY, About
+from agentx.reporter.metrics import Metrics
+from agentx.reporter.observed import Reuse
+
+LATE_SECONDS = 0.05  # a client that sends later than this, or hears later than the server spoke, is part of the figures
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """`kind` is a stable short name, `text` one sentence or two."""
+
+    kind: str
+    text: str
+
+
+def findings(about: About, metrics: Metrics) -> tuple[Finding, ...]:
+    """All that were found."""
+    own = (*_wholeness(about, metrics), *_client(metrics), *_replies(metrics))
+    return (*own, *_reuse(metrics), *_always(about))
+
+
+def _wholeness(about: About, metrics: Metrics) -> Iterator[Finding]:
+    books = metrics.books
+    if not books.balanced:
+        yield Finding("books", "The books do not balance: a play or a turn is missing. Do not use these figures.")
+    if about.torn is not None:
+        yield Finding("torn", f"The results file is {about.torn}.")
+    if about.state == "interrupted":
+        yield Finding("interrupted", "The run was interrupted: the figures are of the part before that.")
+    elif about.state == "partial":
+        yield Finding("partial", "The run has no end record (it was killed, or still goes on): figures are partial.")
+    if metrics.attempts and not metrics.completed:
+        yield Finding("all_failed", f"None of the {metrics.attempts} measured requests was answered.")
+    elif not metrics.attempts:
+        yield Finding("nothing_measured", "No request was sent in the measured phase.")
+    if books.cut and about.whole:
+        yield Finding("cut", f"{books.cut} of {books.plays} plays were cut at the end; they have no job latency.")
+
+
+def _client(metrics: Metrics) -> Iterator[Finding]:
+    lag, gap = metrics.latency.lag, metrics.latency.client_server_ttft
+    if lag is not None and lag.at(95) > LATE_SECONDS:
+        yield Finding(
+            "client_lag",
+            f"Requests left late: p95 {lag.at(95) * 1000:.0f} ms after they were due. The client was a bottleneck; "
+            "use the figures from due.",
+        )
+    if gap is not None and abs(gap.at(50)) > LATE_SECONDS:
+        yield Finding(
+            "client_server_ttft",
+            f"Client and server differ on the first token by {gap.at(50) * 1000:.0f} ms (median): network, proxy or "
+            "client take that time.",
+        )
+
+
+def _replies(metrics: Metrics) -> Iterator[Finding]:
+    lengths, flow, latency = metrics.lengths, metrics.throughput, metrics.latency
+    if lengths.shorter:
+        yield Finding(
+            "short_replies",
+            f"{lengths.shorter} of {metrics.completed} replies were shorter than asked, {lengths.missing} tokens in "
+            "all. They count like the others.",
+        )
+    if lengths.longer:
+        yield Finding("long_replies", f"{lengths.longer} of {metrics.completed} replies were longer than asked.")
+    if lengths.untold:
+        yield Finding(
+            "tokens_unknown",
+            f"{lengths.untold} of {metrics.completed} replies came without a token count: they have no TPOT, and "
+            "token sums are lower bounds.",
+        )
+    if latency.tpot_estimated:
+        yield Finding(
+            "tpot_estimated",
+            f"Chunks of {latency.tpot_estimated} replies carried no token counts: their tokens were spread evenly over "
+            "the chunks, and TPOT is an estimate.",
+        )
+    if flow.drained:
+        yield Finding("drained", f"{flow.drained} responses ended after the window; they count as completed.")
+    if metrics.jobs.unsized:
+        yield Finding("unsized_plays", f"{metrics.jobs.unsized} plays have no record of their end and count as cut.")
+
+
+def _reuse(metrics: Metrics) -> Iterator[Finding]:
+    seen = metrics.reuse
+    by_request, counters = seen.by_request, seen.counters
+    if by_request.doubtful:
+        yield Finding(
+            "cached_doubtful",
+            f"All {by_request.told} replies say 0 cached tokens and no counter confirms it: taken as unknown.",
+        )
+    elif metrics.completed and by_request.cached is None:
+        yield Finding("cached_unknown", "No reply told its cached tokens (SGLang: --enable-cache-report).")
+    elif by_request.told < by_request.of:
+        yield Finding(
+            "cached_partly",
+            f"{by_request.of - by_request.told} of {by_request.of} replies did not tell their cached tokens.",
+        )
+    if counters is None and metrics.attempts:
+        yield Finding("counters_missing", "The server's counters were not read (SGLang: --enable-metrics).")
+    elif counters is not None and counters.went_back:
+        yield Finding("counters_went_back", "A server counter went backwards (a restart?): counters are not used.")
+    yield from _agreement(seen)
+
+
+def _agreement(seen: Reuse) -> Iterator[Finding]:
+    counters, ideal, missing = seen.counters, seen.ideal, seen.missing_to_ideal
+    if counters is not None and counters.difference:
+        told = f"{counters.requests_untold} requests did not tell; " if counters.requests_untold else ""
+        yield Finding(
+            "counters_differ",
+            f"Counters and requests differ by {counters.difference:+d} cached tokens ({told}failed, foreign or "
+            "unfinished requests are in the counters only).",
+        )
+    if missing is not None and missing < 0:
+        yield Finding(
+            "surplus",
+            f"{-missing} more tokens were reused than the ideal of this order holds: another run's or an earlier "
+            "order's cache, or requests that overtook each other.",
+        )
+    if seen.ideal_missing is not None and seen.by_request.of:
+        yield Finding("ideal_missing", f"No ideal reuse: {seen.ideal_missing}.")
+    if ideal is not None and not ideal.page_known:
+        yield Finding("page_unknown", "The server did not tell its page size: the ideal is for pages of 1 token.")
+    if ideal is not None and ideal.drift:
+        yield Finding("drift", f"The server counts the prompts {ideal.drift} tokens otherwise than they were made.")
+
+
+def _always(about: About) -> Iterator[Finding]:
+    if about.history in (None, "recorded"):
+        yield Finding("recorded_history", RECORDED_HISTORY)
+    if about.plan.get("acceptance"):
+        yield Finding("simulated_acceptance", "Speculative acceptance was simulated, not earned by a draft model.")
+    for note in about.notes:
+        yield Finding("note", note)

@@ -1,0 +1,279 @@
+"""The report for people: what was run, whether it is whole, its figures, and what to know before using them.
+
+Built once as blocks, rendered for a terminal (at most 100 columns, ASCII) or as markdown. "unknown": the server did
+not say. "n/a": the run has nothing of the kind. ">=" : a lower bound, as some responses told no count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from agentx.reporter.about import About
+from agentx.reporter.findings import Finding
+from agentx.reporter.metrics import Latency, Metrics
+from agentx.reporter.observed import Ideal, Reuse
+from agentx.reporter.spread import Rates, Spread
+from agentx.reporter.table import Block, Facts, Heading, Lines, Table
+from agentx.reporter.throughput import Amount, Flow, Throughput
+
+_PLAN_KEYS = ("load", "wire", "history", "length", "gaps", "order", "measure", "warmup", "acceptance")
+_STATES = {
+    "done": "complete",
+    "interrupted": "INTERRUPTED, the figures are of the part before that",
+    "failed": "FAILED, the driver gave up",
+    "partial": "PARTIAL, the run has no end record",
+}
+
+
+def blocks(about: About, metrics: Metrics, findings: tuple[Finding, ...]) -> list[Block]:
+    """The whole report."""
+    return [
+        *_head(about, metrics),
+        *_findings(findings),
+        *_latency(metrics),
+        *_throughput(metrics.throughput),
+        *_reuse(metrics.reuse),
+        *_jobs(metrics),
+        *_failures(metrics),
+    ]
+
+
+def _head(about: About, metrics: Metrics) -> list[Block]:
+    books, window = metrics.books, metrics.throughput.window
+    title = f"agentx report: {about.trace or 'unknown trace'} on {about.target or 'unknown target'}"
+    state = _STATES.get(about.state, about.state)
+    torn = f"; the results file is {about.torn}" if about.torn else ""
+    hours = "unknown" if window is None else f"{number(window.seconds)} s ({_WINDOW_SOURCES[window.source]})"
+    others = "".join(f", {count} of phase {phase} left out" for phase, count in metrics.other_phases.items())
+    rules = f"every figure is of a model, engine rules: {about.engine_rules}"
+    pairs = (
+        ("state", state + torn),
+        *([("rules", rules)] if about.engine_rules else []),
+        ("target", _target(about)),
+        ("trace", f"{about.trace or 'unknown'}, sha256 {(about.trace_sha256 or 'unknown')[:16]}"),
+        ("plan", _plan(about.plan)),
+        ("repeat", f"seed {_told(about.seed)}, salt {_told(about.salt)}, started {_told(about.started)}"),
+        (
+            "done",
+            f"{metrics.completed} of {metrics.attempts} requests answered, {metrics.sessions} sessions{others}",
+        ),
+        ("window", hours),
+        (
+            "books",
+            f"plays {books.plays} = {books.done} done + {books.failed} failed + {books.cut} cut; "
+            f"turns {books.turns} = {books.completed} completed + {books.turns_failed} failed + "
+            f"{books.turns_unsent} unsent; {'balanced' if books.balanced else 'NOT BALANCED'}",
+        ),
+    )
+    return [Heading(title), Facts(pairs)]
+
+
+_WINDOW_SOURCES = {"plan": "the plan's window", "sends": "first send to last end"}
+
+
+def _target(about: About) -> str:
+    kind = f" ({about.target_kind})" if about.target_kind and about.target_kind != about.target else ""
+    gpus = "GPUs unknown" if about.gpus is None else f"{about.gpus} GPU{'s' if about.gpus > 1 else ''}"
+    return f"{about.target or 'unknown'}{kind}, model {about.model or 'unknown'}, {gpus}"
+
+
+def _plan(plan: Mapping[str, object]) -> str:
+    told = [f"{key} {_compact(plan[key])}" for key in _PLAN_KEYS if plan.get(key) is not None]
+    return ", ".join(told) or "unknown"
+
+
+def _compact(value: object) -> str:
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{key}: {_compact(item)}" for key, item in value.items() if item is not None) + "}"
+    return str(value)
+
+
+def _findings(findings: tuple[Finding, ...]) -> list[Block]:
+    return [Heading("Know before use"), Lines(tuple(one.text for one in findings), bullet=True)] if findings else []
+
+
+def _latency(metrics: Metrics) -> list[Block]:
+    found = metrics.latency
+    columns = ("", "n", "sessions", "p5", "p50", "p90", "p95", "p99", "mean", "max")
+    rows = [_times(label, spread, scale) for label, spread, scale in _latency_rows(found)]
+    shown = ("", "n", "sessions", "p5", "p50", "p90", "p95", "p99", "mean")
+    rates = [
+        _rates("while streaming, 1 / TPOT", metrics.interactivity.streaming),
+        _rates("end to end, tokens / latency", metrics.interactivity.end_to_end),
+    ]
+    lengths = [_times("isl", metrics.lengths.isl, 1), _times("osl", metrics.lengths.osl, 1)]
+    return [
+        Heading("Latency of answered requests"),
+        Table(columns, tuple(rows)),
+        Heading("Interactivity, tokens/s of one user (p95 is the slow tail)"),
+        Table(shown, tuple(rates)),
+        Heading("Lengths, tokens by the server"),
+        Table(columns, tuple(lengths)),
+    ]
+
+
+def _latency_rows(found: Latency) -> list[tuple[str, Spread | None, float]]:
+    tpot = "TPOT, ms (estimated)" if found.tpot_estimated else "TPOT, ms"
+    rows: list[tuple[str, Spread | None, float]] = [
+        ("TTFT from sent, s", found.ttft, 1),
+        ("TTFT from due, s", found.ttft_from_due, 1),
+        (tpot, found.tpot, 1000),
+        ("inter-token (ITL), ms", found.inter_token, 1000),
+        ("inter-chunk, ms", found.inter_chunk, 1000),
+        ("latency from sent, s", found.latency, 1),
+        ("latency from due, s", found.latency_from_due, 1),
+        ("lag (sent - due), ms", found.lag, 1000),
+    ]
+    optional: list[tuple[str, Spread | None, float]] = [
+        ("server's queue, s", found.queue, 1),
+        ("server's TTFT, s", found.server_ttft, 1),
+    ]
+    return rows + [row for row in optional if row[1] is not None]
+
+
+def _times(label: str, spread: Spread | None, scale: float) -> tuple[str, ...]:
+    if spread is None:
+        return (label, "0", "0", *["n/a"] * 7)
+    shown = [spread.at(percent) for percent in (5, 50, 90, 95, 99)]
+    return (
+        label,
+        str(spread.n),
+        str(spread.sessions),
+        *(number(value * scale) for value in (*shown, spread.mean, spread.maximum)),
+    )
+
+
+def _rates(label: str, rates: Rates | None) -> tuple[str, ...]:
+    if rates is None:
+        return (label, "0", "0", *["n/a"] * 6)
+    shown = [rates.at(percent) for percent in (5, 50, 90, 95, 99)]
+    return (label, str(rates.n), str(rates.sessions), *(number(value, "n/a") for value in (*shown, rates.mean)))
+
+
+def _throughput(found: Throughput) -> list[Block]:
+    rows: list[tuple[str, ...]] = []
+    for name, flow in (("emitted in the window", found.emitted), ("completed responses", found.completed)):
+        seconds = "n/a" if flow.seconds is None else f"{number(flow.seconds)} s"
+        rows.append((f"{name}, {seconds}", str(flow.responses), "", "", "", ""))
+        for label, amount in (
+            ("  output", flow.output),
+            ("  input computed", flow.input_computed),
+            ("  input from cache", flow.input_cached),
+        ):
+            rows.append(_flow_row(label, flow, amount, found))
+    columns = ("", "responses", "tokens", "tok/s", "tok/s/server", "tok/s/GPU")
+    return [Heading("Throughput"), Table(columns, tuple(rows))]
+
+
+def _flow_row(label: str, flow: Flow, amount: Amount, found: Throughput) -> tuple[str, ...]:
+    rate = flow.per_second(amount)
+    mark = "" if amount.whole or amount.tokens is None else ">="
+    per_gpu = None if rate is None or found.gpus is None else rate / found.gpus
+    per_server = None if rate is None else rate / found.servers
+    absent = "n/a" if amount.tokens is not None else "unknown"
+    told = f"{amount.told} told" if not amount.whole else ""
+    counted = "unknown" if amount.tokens is None else f"{amount.tokens:,.0f}"
+    cells = (number(rate, absent), number(per_server, absent), number(per_gpu, "unknown"))
+    return (label, told, mark + counted, *(mark + cell if cell[0].isdigit() else cell for cell in cells))
+
+
+def _reuse(found: Reuse) -> list[Block]:
+    seen, counters, ideal = found.by_request, found.counters, found.ideal
+    label = f"observed by request ({seen.told} of {seen.of} told)"
+    rows: list[tuple[str, ...]]
+    if seen.doubtful:
+        rows = [(label, "unknown", tokens(seen.prompt), "unknown", "unknown", "unknown", "unknown")]
+    else:
+        tiers = (tokens(seen.device), tokens(seen.host), tokens(seen.storage))
+        rows = [(label, tokens(seen.cached), tokens(seen.prompt), share(seen.share), *tiers)]
+    if counters is None:
+        rows.append(("observed by counters", *["unknown"] * 6))
+    else:
+        tiers = (tokens(counters.device), tokens(counters.host), tokens(counters.storage))
+        cells = (tokens(counters.cached), tokens(counters.prompt), share(counters.share))
+        rows.append(("observed by counters", *cells, *tiers))
+    if ideal is not None:
+        cells = (tokens(ideal.cached), tokens(ideal.prompt), share(ideal.share))
+        rows.append(("ideal (unbounded cache)", *cells, "", "", ""))
+    columns = ("", "cached", "prompt tokens", "share", "device", "host", "storage")
+    layers = _layers(ideal) if ideal is not None else []
+    return [Heading("Reuse of prompt tokens"), Table(columns, tuple(rows)), Lines(tuple(_reuse_words(found))), *layers]
+
+
+def _layers(ideal: Ideal) -> list[Block]:
+    rows = [
+        (layer, tokens(prompt), tokens(cached), share(cached / prompt if prompt else None))
+        for layer, (prompt, cached) in ideal.by_layer.items()
+    ]
+    return [Table(("ideal by layer", "prompt tokens", "reusable", "share"), tuple(rows))]
+
+
+def _reuse_words(found: Reuse) -> list[str]:
+    words = []
+    counters, ideal, missing = found.counters, found.ideal, found.missing_to_ideal
+    if counters is not None and counters.difference is not None:
+        agree = "exactly" if counters.difference == 0 else f"but for {counters.difference:+,d} cached tokens"
+        words.append(f"Counters and requests of the same time agree {agree}.")
+    if missing is not None and ideal is not None:
+        part = share(abs(missing) / ideal.same_prompt) if ideal.same_prompt else "n/a"
+        noun = "missing to the ideal" if missing >= 0 else "surplus above the ideal"
+        words.append(f"{noun.capitalize()}: {abs(missing):,d} tokens, {part} of the prompt tokens.")
+    if ideal is not None:
+        possible = share(ideal.possible_share)
+        words.append(f"Possible by the trace's own identities (pages of 1 token, replies counted): {possible}.")
+    return words
+
+
+def _jobs(metrics: Metrics) -> list[Block]:
+    jobs = metrics.jobs
+    row = _times("job latency, s", jobs.latency, 1)
+    rates = (
+        f"{jobs.whole} whole jobs in the window, {number(jobs.whole_per_hour, 'n/a')} per hour; "
+        f"{number(jobs.equivalents)} job-equivalents, {number(jobs.equivalents_per_hour, 'n/a')} per hour.",
+    )
+    columns = ("", "n", "sessions", "p5", "p50", "p90", "p95", "p99", "mean", "max")
+    return [Heading("Sessions as jobs"), Table(columns, (row,)), Lines(rates)]
+
+
+def _failures(metrics: Metrics) -> list[Block]:
+    if not metrics.failures:
+        return []
+    rows = tuple(
+        (
+            one.kind,
+            str(one.count),
+            " ".join(f"{status}:{count}" for status, count in one.statuses.items()) or "-",
+            _cut(one.example),
+        )
+        for one in metrics.failures
+    )
+    return [Heading("Failed requests"), Table(("kind", "requests", "HTTP status", "for example"), rows)]
+
+
+def _cut(message: str, width: int = 56) -> str:
+    flat = " ".join(message.split())
+    return flat if len(flat) <= width else flat[: width - 3] + "..."
+
+
+def number(value: float | None, absent: str = "unknown") -> str:
+    """Three or four digits, without an exponent for what people meet."""
+    if value is None:
+        return absent
+    if value == 0:
+        return "0"
+    for limit, digits in ((1000, 0), (100, 1), (1, 2), (0.001, 3)):
+        if abs(value) >= limit:
+            return f"{value:,.{digits}f}"
+    return f"{value:.2g}"
+
+
+def tokens(count: int | None) -> str:
+    return "unknown" if count is None else f"{count:,d}"
+
+
+def share(value: float | None) -> str:
+    return "unknown" if value is None else f"{value * 100:.1f} %"
+
+
+def _told(value: object) -> str:
+    return "unknown" if value is None else str(value)

@@ -1,0 +1,105 @@
+"""Tiny factories for runs made by hand. Sessions are the letters a, b, c ...; times are seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentx.core import Attempt, Cached, Chunk, Failure, Play, Sample
+from agentx.results import RunResults
+
+DONE = {"outcome": "done", "at": 100.0}
+
+
+def make_attempt(
+    session: str = "a",
+    turn: int = 0,
+    *,
+    sent: float = 0.0,
+    chunks: Sequence[tuple[float, int | None]] = ((1.0, 1), (2.0, 1)),  # (seconds after sent, tokens)
+    told: int | None = 2,
+    prompt: int | None = 100,
+    cached: int | Cached | None = None,
+    failed: str | None = None,
+    **other: Any,
+) -> Attempt:
+    """An answered attempt of 100 prompt tokens, its two tokens 1 and 2 seconds after it was sent."""
+    times = [sent + at for at, _ in chunks]
+    end = times[-1] if times else None
+    own: dict[str, Any] = {
+        "due": sent,
+        "isl": 100,
+        "osl": 2,
+        "play": 0,
+        "thread": 0,
+        "lane": 0,
+        "first": times[0] if times else None,
+        "last": end,
+        "end": end,
+        "status": 200,
+        **other,
+    }
+    return Attempt(
+        session=session,
+        turn=turn,
+        sent=sent,
+        chunks=tuple(Chunk(round(at * 1e6), tokens) for at, tokens in chunks),
+        completion_tokens=told,
+        prompt_tokens=prompt,
+        cached=Cached(total=cached) if isinstance(cached, int) else cached,
+        failure=None if failed is None else Failure(failed, f"{failed} happened"),
+        **own,
+    )
+
+
+def make_play(session: str = "a", *, turns: int = 1, outcome: str = "done", **other: Any) -> Play:
+    own: dict[str, Any] = {"play": 0, "lane": 0, "sent": turns, "completed": turns, "started": 0.0, "ended": 2.0}
+    return Play(session=session, turns=turns, outcome=outcome, **{**own, **other})
+
+
+def make_sample(at: float, endpoint: str = "one", **values: float) -> Sample:
+    return Sample(at, endpoint, values)
+
+
+def make_run(
+    attempts: Sequence[Attempt] = (),
+    plays: Sequence[Play] = (),
+    samples: Sequence[Sample] = (),
+    *,
+    settings: Mapping[str, Any] | None = None,
+    end: Mapping[str, Any] | None = DONE,
+    **other: Any,
+) -> RunResults:
+    return RunResults(
+        folder=Path("run"),
+        settings=settings or {},
+        wall=1_700_000_000.0,
+        attempts=tuple(attempts),
+        plays=tuple(plays),
+        samples=tuple(samples),
+        end=end,
+        **other,
+    )
+
+
+@pytest.fixture(scope="session")
+def attempt() -> Callable[..., Attempt]:
+    return make_attempt
+
+
+@pytest.fixture(scope="session")
+def play() -> Callable[..., Play]:
+    return make_play
+
+
+@pytest.fixture(scope="session")
+def sample() -> Callable[..., Sample]:
+    return make_sample
+
+
+@pytest.fixture(scope="session")
+def run() -> Callable[..., RunResults]:
+    return make_run
