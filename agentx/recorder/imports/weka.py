@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from agentx.core import Gap, GapKind, Header, Layer, Observed, Output, Session, Thread, Turn
+from agentx.core import Gap, GapKind, Header, Layer, Observed, Output, Session, Thread, Turn, TurnEvent
 from agentx.recorder.imports.blocks import Weaver
 from agentx.recorder.imports.books import Books
 from agentx.recorder.imports.draft import Draft, scope_of
@@ -67,9 +67,13 @@ def _name(paths: Sequence[Path]) -> str:
 
 def _unique(id: str, names: dict[str, int], books: Books) -> str:
     """The session's id, with a number where another one had it: equal ids would share block identities."""
-    count = names[id] = names.get(id, 0) + 1
-    books.note("session id that occurs again: numbered", count > 1)
-    return id if count == 1 else f"{id}#{count}"
+    wanted = id
+    while wanted in names:
+        names[id] += 1
+        wanted = f"{id}#{names[id]}"
+    books.note("session id that occurs again: numbered", wanted != id)
+    names[wanted] = 1
+    return wanted
 
 
 @dataclass(slots=True, eq=False)
@@ -216,10 +220,16 @@ def _turn(line: Line, position: int, spun: Spun, waits: Sequence[Call], zero: fl
         gap=_gap(call, previous, waits, zero, first=position == 0 and bool(waits)),
         model=request.model,
         reply=spun.reply,
-        event=spun.event,
+        event=spun.event or _switch(call, previous),
         observed=Observed(_micro(start), request.ttft, None if call.end is None else _micro(call.end - zero)),
         extra={"stop": request.stop} if request.stop else {},
     )
+
+
+def _switch(call: Call, previous: Call | None) -> TurnEvent | None:
+    """The event of a thread that goes on with another model."""
+    models = (previous.request.model if previous else None, call.request.model)
+    return TurnEvent("model_switch") if None not in models and models[0] != models[1] else None
 
 
 def _gap(call: Call, previous: Call | None, waits: Sequence[Call], zero: float, *, first: bool) -> Gap:
