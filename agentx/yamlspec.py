@@ -308,7 +308,7 @@ def _line(
     prefix = _where(path, places, origins, file)
     what, guess = _what(item, model, path)
     shown = (*path, item["loc"][-1]) if missing else path
-    key = ".".join(map(str, shown))
+    key = ".".join(part if part.isprintable() else repr(part) for part in map(str, shown))
     value = "" if missing or item["type"] in ("extra_forbidden", "value_error") else f", not {_short(item['input'])}"
     if item["type"] == "value_error" and not isinstance(item["input"], dict | list | pydantic.BaseModel):
         value = f", not {_short(item['input'])}"

@@ -12,7 +12,7 @@ from agentx.errors import BadInput
 
 @pytest.fixture
 def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A first user directory with two workloads, a target and a plan; a second that is shadowed; one that is not there."""
+    """Two workloads, a target and a plan in a first directory; a second that is shadowed; one that is not there."""
     files = {
         "one/workloads/quick.yaml": "# Quick and small\nagentx: workload/1\n",
         "one/workloads/both.yaml": "agentx: workload/1\nabout: 'In two places'\n",
@@ -79,3 +79,13 @@ def test_find_names_the_choices(house: Path) -> None:
         catalog.find("both")
     with pytest.raises(BadInput, match="nothing is named 'zzz'"):
         catalog.find("zzz")
+
+
+def test_in_a_wheel_the_built_ins_lie_inside_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    packed = tmp_path / "agentx/_catalog/workloads/packed.yaml"
+    packed.parent.mkdir(parents=True)
+    packed.write_text("# Packed\n")
+    monkeypatch.delenv("AGENTX_PATH", raising=False)
+    monkeypatch.setattr(catalog, "__file__", str(tmp_path / "agentx/catalog.py"))
+    assert catalog.roots() == [tmp_path / "agentx/_catalog"]
+    assert [entry.name for entry in catalog.entries("workloads")] == ["packed"]

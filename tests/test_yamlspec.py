@@ -65,6 +65,7 @@ REFUSED = [
     (HEAD + "word: [" + "".join(f"&a{n} 1," for n in range(200)) + "]", "more than 100 anchors"),
     (HEAD + "pol: 1", "f.yaml:3:1: pol: unknown key (known: cache, many, maybe, named, need, stall, word)"),
     (HEAD + "cache: {poll: 1}", "f.yaml:3:9: cache.poll: unknown key, did you mean 'pool'?"),
+    (HEAD + '"a\\nb": 1', "f.yaml:3:1: 'a\\nb': unknown key"),
     (HEAD + "cache: 5", "f.yaml:3:1: cache: should be keys and values, not 5"),
     (HEAD + "cache: {policy: lrv}", "cache.policy: should be 'lru' or 'lfu', not 'lrv', did you mean 'lru'?"),
     (HEAD + "many:\n  - {}\n  - {poool: 1}", "f.yaml:5:6: many.1.poool: unknown key, did you mean 'pool'?"),
@@ -190,3 +191,44 @@ def test_durations_survive_the_way_out_and_back(value: float) -> None:
     text = yamlspec.duration_text(value)
     assert yamlspec.seconds(text) == pytest.approx(value, rel=1e-9, abs=1e-12)
     assert load(HEAD, f"stall={text}").model_dump(mode="json")["stall"] == text
+
+
+PIECES = [
+    "a",
+    "b: ",
+    "- ",
+    "[",
+    "]",
+    "{",
+    "}",
+    "&x ",
+    "*x",
+    "!t ",
+    "'",
+    '"',
+    "|",
+    ">",
+    "%",
+    "@",
+    "---",
+    "\n",
+    " ",
+    "<<: ",
+    "#",
+    "1",
+]
+
+
+@given(st.text(max_size=60) | st.lists(st.sampled_from(PIECES), max_size=25).map("".join))
+def test_any_text_is_a_spec_or_one_clear_error(text: str) -> None:
+    problem = "f.yaml: none"
+    try:
+        load(HEAD + text)
+    except BadInput as error:
+        problem = str(error)
+    assert all(line.startswith("f.yaml") for line in problem.split("\n"))
+
+
+def test_a_large_spec_is_read(tmp_path: pathlib.Path) -> None:
+    rows = [f"  - {{pool: {number}}}" for number in range(3000)]
+    assert len(load(HEAD + "many:\n" + "\n".join(rows)).many) == 3000

@@ -50,6 +50,13 @@ def test_every_process_writes_the_same_bytes(tmp_path: Path) -> None:
     assert len(found) == 1
 
 
+def test_more_sessions_begin_with_the_fewer(tmp_path: Path) -> None:
+    few = generate(SPEC, seed=3, sessions=2, out=tmp_path / "few.trace").read_bytes()
+    more = generate(SPEC, seed=3, sessions=5, out=tmp_path / "more.trace").read_bytes()
+    assert more.startswith(few)
+    assert len(more) > len(few)
+
+
 def test_a_spec_without_room_touches_no_file(tmp_path: Path) -> None:
     spec = load_spec(catalog.resolve("workloads", "coding-agent"), sets=["context_limit=3000"])
     out = tmp_path / "a.trace"
