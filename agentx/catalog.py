@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import os
+from itertools import dropwhile, takewhile
 from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
@@ -28,7 +29,7 @@ _FOLDERS: dict[Kind, str] = {
 
 
 class Entry(NamedTuple):
-    """One file of a catalogue. `about` is its first comment line, or its `about:` value, or ""."""
+    """One file of a catalogue. `about` is what it says of itself in one sentence, or ""."""
 
     kind: Kind
     name: str
@@ -94,10 +95,11 @@ def _miss(message: str, name: str, known: list[str], command: str) -> BadInput:
 
 
 def _about(path: Path) -> str:
+    """The first sentence of the file's first comment, which may run over lines; else its `about:` value."""
     with path.open(encoding="utf-8", errors="replace") as stream:
         lines = stream.read(ABOUT_BYTES).splitlines()
-    for start in ("#", "about:"):
-        for line in lines:
-            if line.startswith(start) and (text := line.removeprefix(start).strip(" #'\"")):
-                return text
-    return ""
+    comments = dropwhile(lambda line: not line.strip("# "), dropwhile(lambda line: not line.startswith("#"), lines))
+    words = " ".join(line.strip("# ") for line in takewhile(lambda line: line.strip("# ") and line[0] == "#", comments))
+    if words:
+        return words.partition(". ")[0].rstrip(".")
+    return next((line.removeprefix("about:").strip(" '\"") for line in lines if line.startswith("about:")), "")

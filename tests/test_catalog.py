@@ -18,7 +18,7 @@ def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "one/workloads/both.yaml": "agentx: workload/1\nabout: 'In two places'\n",
         "one/workloads/README.md": "# not an entry\n",
         "one/replays/both.yaml": "agentx: replay/1\n",
-        "one/replays/targets/desk.yaml": "#\n# The desk\n",
+        "one/replays/targets/desk.yaml": "agentx: target/1\n#\n# The desk, with\n# two legs. It stands.\nkind: x  # no\n",
         "two/workloads/quick.yaml": "# Shadowed\n",
     }
     for name, text in files.items():
@@ -32,7 +32,7 @@ def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_entries_carry_what_they_are_about(house: Path) -> None:
     about = {entry.name: entry.about for kind in ("workloads", "replays", "targets") for entry in catalog.entries(kind)}
     assert about["quick"] == "Quick and small"  # the first directory wins
-    assert about["desk"] == "The desk"
+    assert about["desk"] == "The desk, with two legs"
     assert about["both"] == ""
     assert "README" not in about
     assert [entry.about for entry in catalog.entries("workloads") if entry.name == "both"] == ["In two places"]

@@ -14,7 +14,9 @@ from agentx.distributions import Bits, Distribution, choose, milliseconds, whole
 from agentx.errors import BadInput
 from agentx.generator.spec import Count, WorkloadSpec
 
-MAX_TURNS = 100_000  # of one session; a spec that wants more has a slip in it
+# A spec that wants more than these has a slip in it.
+MAX_TURNS = 100_000  # of one session
+MAX_PARALLEL = 1024  # tool calls of one reply
 
 
 @dataclass(slots=True)
@@ -142,8 +144,11 @@ def _output(line: Line, spec: WorkloadSpec) -> Output:
 def _tool_calls(draft: Draft, spec: WorkloadSpec) -> tuple[Tool, ...]:
     names = list(spec.gaps.tools)
     weights = [spec.gaps.tools[name].weight for name in names]
+    count = draft.count("parallel", spec.turns.parallel)
+    if count > MAX_PARALLEL:
+        raise BadInput(f"a reply calls {count} tools, the limit is {MAX_PARALLEL}", hint="give turns.parallel a max")
     calls = []
-    for _ in range(draft.count("parallel", spec.turns.parallel)):
+    for _ in range(count):
         name = names[choose(weights, draft.bits("tool"))]
         seconds = spec.gaps.tools[name].time.draw(draft.bits(f"tool_time/{name}"))
         calls.append(Tool(name, milliseconds(seconds)))

@@ -118,7 +118,7 @@ class WorkloadSpec(Strict):
 
     about: str = Field(default="", description="One line for people.")
     sessions: int = Field(default=100, ge=1, description="Sessions to make unless the command says another number.")
-    context_limit: int = Field(ge=1, description="A session ends before prompt + reply would exceed it.")
+    context_limit: int = Field(ge=1, le=2**40, description="A session ends before prompt + reply would exceed it.")
     layers: Layers = Field(default=Layers(), description="Shared leading layers.")
     turns: Turns = Field(description="Numbers of model calls.")
     tokens: Tokens = Field(description="Fresh tokens of each part.")

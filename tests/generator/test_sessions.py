@@ -155,6 +155,11 @@ def test_endless_sessions_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         list(sessions(small("turns.user=100", "context_limit=1000000"), 0, 1))
 
 
+def test_absurdly_many_parallel_tools_are_refused() -> None:
+    with pytest.raises(BadInput, match="a reply calls 1000000 tools, the limit is 1024"):
+        list(sessions(small("turns.parallel=1000000", "turns.loop=2"), 0, 1))
+
+
 def test_sessions_stream() -> None:
     endless = sessions(small(), 0, 10**12)
     assert [session.id for session in itertools.islice(endless, 3)] == ["s0", "s1", "s2"]
