@@ -89,3 +89,12 @@ def test_in_a_wheel_the_built_ins_lie_inside_the_package(tmp_path: Path, monkeyp
     monkeypatch.setattr(catalog, "__file__", str(tmp_path / "agentx/catalog.py"))
     assert catalog.roots() == [tmp_path / "agentx/_catalog"]
     assert [entry.name for entry in catalog.entries("workloads")] == ["packed"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "readme"), [("workloads", "workloads"), ("replays", "replays"), ("targets", "replays")]
+)
+def test_every_built_in_stands_in_its_table(kind: catalog.Kind, readme: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AGENTX_PATH", raising=False)
+    table = (catalog.roots()[0] / readme / "README.md").read_text()
+    assert [entry.name for entry in catalog.entries(kind) if f"| {entry.name} |" not in table] == []
