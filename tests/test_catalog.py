@@ -18,7 +18,7 @@ def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "one/workloads/both.yaml": "agentx: workload/1\nabout: 'In two places'\n",
         "one/workloads/README.md": "# not an entry\n",
         "one/replays/both.yaml": "agentx: replay/1\n",
-        "one/replays/targets/desk.yaml": "agentx: target/1\n#\n# The desk, with\n# two legs. It stands.\nkind: x  # no\n",
+        "one/replays/targets/desk.yaml": "agentx: target/1\n#\n# The desk, with\n# two legs. It stands.\nkind: x\n",
         "two/workloads/quick.yaml": "# Shadowed\n",
     }
     for name, text in files.items():
