@@ -103,12 +103,13 @@ def chat_call(body: bytes, settings: EngineSettings) -> Call:
     chat = _parse(_Chat, body)
     prompt = _ids(chat.input_ids) if chat.input_ids is not None else _rendered(chat.messages, chat.tools)
     options = chat.stream_options or _StreamOptions()
+    limit = chat.max_tokens if chat.max_completion_tokens is None else chat.max_completion_tokens
     _one(chat.n)
     call = Call(
         rid=chat.rid or uuid.uuid4().hex,
         model=chat.model,
         prompt=prompt,
-        max_new=_limit(chat.max_completion_tokens or chat.max_tokens, prompt, settings),
+        max_new=_limit(limit, prompt, settings),
         min_new=chat.min_tokens or 0,
         ignore_eos=chat.ignore_eos,
         namespace=_namespace(chat.cache_salt, chat.extra_key),

@@ -22,9 +22,9 @@ DONE = sse_event(b"[DONE]")
 class Progress:
     """What is known about a request so far; `ids` and `reason` are as far as its reply was taken.
 
-    Times are seconds on the server's monotonic clock; None: not yet.
-    `reason` is `length`, `stop` or `abort`. `cached` tokens are those of the first admission. `histogram[i]` counts the
-    verification steps that accepted i draft tokens; there are none without speculation.
+    Times are seconds on the server's monotonic clock; None: not yet. `reason` is `length`, `stop` or `abort`;
+    `refused`: the scheduler did not take it. `cached` tokens are those of the first admission. `histogram[i]` counts
+    the verification steps that accepted i draft tokens; there are none without speculation.
     """
 
     call: Call
@@ -36,6 +36,7 @@ class Progress:
     first: float | None = None
     end: float | None = None
     reason: str | None = None
+    refused: bool = False
     retractions: int = 0
     verify_steps: int = 0
     histogram: tuple[int, ...] = ()
@@ -61,8 +62,8 @@ def dumps(value: object) -> bytes:
 
 
 def usage(progress: Progress) -> dict[str, object]:
-    """OpenAI's usage object. The cache report is always on here."""
-    prompt, completion = progress.call.prompt_tokens, progress.completion_tokens
+    """OpenAI's usage object. The cache report is always on here; as in SGLang, a refused prompt has 0 tokens."""
+    prompt, completion = 0 if progress.refused else progress.call.prompt_tokens, progress.completion_tokens
     return {
         "prompt_tokens": prompt,
         "total_tokens": prompt + completion,
@@ -101,9 +102,16 @@ class ChatStream:
         parts = [self._chunk(b'{"reasoning_content":null}', dumps(progress.reason), b"")]
         if call.cached_details and progress.cached_details:
             parts.append(self._bare(b'"sglext":' + dumps({"cached_tokens_details": progress.cached_details})))
-        if call.include_usage:
-            parts.append(self._bare(b'"usage":' + dumps(usage(progress))))
-        return b"".join(parts) + DONE
+        return b"".join(parts) + self._close()
+
+    def refused(self, status: int, message: str) -> bytes:
+        """The request was refused or given up: an error event takes the place of the rest."""
+        error = {"object": "error", "message": message, "type": HTTPStatus(status).name, "param": None, "code": status}
+        return sse_event(dumps({"error": error})) + self._close()
+
+    def _close(self) -> bytes:
+        told = self._bare(b'"usage":' + dumps(usage(self._progress))) if self._progress.call.include_usage else b""
+        return told + DONE
 
     def _chunk(self, delta: bytes, reason: bytes, told: bytes) -> bytes:
         return (b'data: %b{"index":0,"delta":%b,"logprobs":null,"finish_reason":%b,"matched_stop":null}]%b}\n\n') % (
@@ -193,6 +201,8 @@ def _meta(progress: Progress) -> dict[str, object]:
         "cached_tokens": progress.cached,
         "cached_tokens_details": progress.cached_details,
     }
+    if progress.queued is not None:
+        meta["queue_time"] = progress.queued
     if progress.reason is not None:
         length = {"length": progress.completion_tokens} if progress.reason == "length" else {"matched": None}
         meta["finish_reason"] = {"type": progress.reason, **length}
@@ -217,8 +227,6 @@ def _speculation(progress: Progress) -> dict[str, object]:
 def _times(progress: Progress) -> dict[str, object]:
     """Durations in seconds; the `_ts` are Unix times."""
     times: dict[str, object] = {"request_received_ts": progress.received_unix}
-    if progress.queued is not None:
-        times["queue_time"] = progress.queued
     if progress.first is not None:
         times["first_token_latency"] = progress.first - progress.received
     if progress.end is not None:
@@ -252,12 +260,6 @@ def log_line(progress: Progress, end: Finished) -> bytes:
 def openai_error(status: int, message: str, kind: str) -> bytes:
     """The error body of the OpenAI routes."""
     return dumps({"object": "error", "message": message, "type": kind, "param": None, "code": status})
-
-
-def openai_stream_error(status: int, message: str) -> bytes:
-    """A refusal after a stream's 200: an error event, then [DONE]."""
-    error = {"object": "error", "message": message, "type": HTTPStatus(status).name, "param": None, "code": status}
-    return sse_event(dumps({"error": error})) + DONE
 
 
 def generate_error(message: str) -> bytes:

@@ -66,7 +66,8 @@ class Server:
             job = self._live.submit(call)
         except Refused as error:
             if call.stream:
-                return await _whole_stream(request, http_replies.openai_stream_error(error.status, error.message))
+                refused = http_replies.ChatStream(_unstarted(call)).refused(error.status, error.message)
+                return await _whole_stream(request, refused)
             return _refused(error)
         async with self._present(job):
             return await (self._chat_stream(request, job) if call.stream else self._chat_whole(job))
@@ -80,7 +81,7 @@ class Server:
             update = await job.next()
         last = stream.tokens(update.ids) if update.ids else b""
         if update.end.status is not None:
-            last += http_replies.openai_stream_error(update.end.status, update.end.message or "aborted")
+            last += stream.refused(update.end.status, update.end.message or "aborted")
         else:
             last += stream.end()
         await response.write(last)
@@ -256,7 +257,7 @@ async def _end(job: Job) -> Refused | None:
 
 
 def _unstarted(call: Call) -> http_replies.Progress:
-    return http_replies.Progress(call, time.monotonic(), time.time())
+    return http_replies.Progress(call, time.monotonic(), time.time(), refused=True)
 
 
 def _json(body: bytes, status: int = 200) -> web.Response:

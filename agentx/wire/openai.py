@@ -106,7 +106,7 @@ def parse_chat_stream(events: Iterable[bytes], *, text: bool = False) -> Reply:
                 counts.append(None)
             else:
                 reply = _read_event(reply, event)
-                counts.append(count_of(mapping_of(event.get("usage")).get("completion_tokens")))
+                counts.append(count_of(_usage(event).get("completion_tokens")))
                 texts.append(_text_of(mapping_of(first_of(event.get("choices")).get("delta"))))
     told = [count for count in counts if count is not None]
     return replace(
@@ -125,7 +125,7 @@ def parse_chat(body: bytes) -> Reply:
         return Reply(error=event)
     reply = _read_event(Reply(), event)
     message = mapping_of(first_of(event.get("choices")).get("message"))
-    count = count_of(mapping_of(event.get("usage")).get("completion_tokens"))
+    count = count_of(_usage(event).get("completion_tokens"))
     return replace(
         reply,
         token_counts=(count,),
@@ -149,7 +149,7 @@ def _read_event(reply: Reply, event: Mapping[str, object]) -> Reply:
             reply = replace(reply, matched_stop=matched)
         if reason == "abort":
             reply = _with_error(reply, ServerError(None, f"aborted by the server: {matched or 'no reason given'}"))
-    usage = mapping_of(event.get("usage"))
+    usage = _usage(event)
     details = mapping_of(usage.get("prompt_tokens_details"))
     tiers = mapping_of(mapping_of(event.get("sglext")).get("cached_tokens_details"))
     prompt = count_of(usage.get("prompt_tokens"))
@@ -159,6 +159,12 @@ def _read_event(reply: Reply, event: Mapping[str, object]) -> Reply:
         cached=merge_cached(reply.cached, count_of(details.get("cached_tokens")), tiers),
         spec=_spec(event) or reply.spec,
     )
+
+
+def _usage(event: Mapping[str, object]) -> dict[str, object]:
+    """The usage object. One for a prompt of 0 tokens (SGLang sends it after a refusal) tells nothing."""
+    usage = mapping_of(event.get("usage"))
+    return {} if usage.get("prompt_tokens") == 0 else usage
 
 
 def merge_cached(known: Cached | None, total: int | None, tiers: Mapping[str, object]) -> Cached | None:

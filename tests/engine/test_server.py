@@ -391,8 +391,10 @@ async def test_queue_full(client: aiohttp.ClientSession, tmp_path: Path) -> None
                 503,
                 {"object": "error", "message": "The request queue is full.", "type": "503", "param": None, "code": 503},
             )
-            status, events = await stream(client, url + CHAT, {**short, "stream": True})
+            asked = {**short, "stream": True, "stream_options": {"include_usage": True}}
+            status, events = await stream(client, url + CHAT, asked)
             assert (status, events[-1]) == (200, b"[DONE]")
+            assert json.loads(events[1])["usage"]["prompt_tokens"] == 0  # so does SGLang
             assert json.loads(events[0])["error"] == {
                 "object": "error",
                 "message": "The request queue is full.",

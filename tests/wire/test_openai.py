@@ -179,6 +179,14 @@ def test_an_error_inside_a_200_stream() -> None:
     assert reply.completion_tokens is None
 
 
+def test_the_zeros_after_a_refusal_are_no_usage() -> None:
+    # SGLang ends a stream that it refused with the usage of a prompt that it never saw.
+    error = compact({"error": {"message": "The request queue is full.", "code": 503}})
+    reply = parse_chat_stream([error, compact({"choices": [], "usage": usage(0, 0, 0)}), DONE])
+    assert (reply.prompt_tokens, reply.completion_tokens, reply.cached) == (None, None, None)
+    assert reply.token_counts == (None, None, None)
+
+
 def test_a_reply_in_one_event_with_its_finish() -> None:
     reply = parse_chat_stream([chunk({"role": "assistant", "content": "all"}, usage(5, 2), finish="stop"), DONE])
     assert (reply.token_counts, reply.carries) == ((2, None), (True, False))
