@@ -16,7 +16,7 @@ docs/reference/metrics.md defines every figure. A run that was interrupted or to
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run", metavar="RUN", help="a run folder, as `agentx replay` wrote it")
+    parser.add_argument("folder", metavar="RUN", help="a run folder, as `agentx replay` wrote it")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="one JSON document (schema agentx/report/1)")
     form.add_argument("--markdown", action="store_true", help="the tables as markdown")
@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from agentx.reporter.reporting import report
 
-    found = report(args.run)
+    found = report(args.folder)
     if args.json:
         print(json.dumps(found.document(), indent=1, allow_nan=False))
     else:

@@ -5,6 +5,7 @@ Settings are written by the replayer; older or foreign ones may lack any key, wh
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -54,7 +55,7 @@ def about(run: RunResults) -> About:
         started=_moment(run.wall),
         trace=_text(trace.get("name")) or _base(trace.get("path")),
         trace_sha256=_text(trace.get("sha256")),
-        target=_text(target.get("name")) or _text(target.get("url")) or kind,
+        target=_text(target.get("name")) or _url(target) or kind,
         target_kind=kind,
         model=_text(target.get("model")) or _text(server.get("model")),
         gpus=gpus if isinstance(gpus, int) and gpus > 0 else None,
@@ -84,6 +85,13 @@ def _moment(wall: float) -> str | None:
     if wall <= 0:
         return None
     return datetime.fromtimestamp(wall, timezone.utc).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def _url(target: Mapping[str, Any]) -> str | None:
+    """The first of its addresses, without what may stand in it before an @."""
+    urls = target.get("urls")
+    first = _text(target.get("url")) or (_text(urls[0]) if isinstance(urls, list | tuple) and urls else None)
+    return None if first is None else re.sub(r"//[^/@]*@", "//", first)
 
 
 def _map(value: object) -> Mapping[str, Any]:

@@ -1,7 +1,7 @@
 """The report as one JSON document, `schema: agentx/report/1`: every figure, units in the names, unknown as null.
 
-The same run folder gives the same document, wherever it lies: no path, host or present time is in it. Keys are only
-added within a schema number. docs/reference/metrics.md defines each key.
+The same run folder gives the same document, wherever it lies and whenever it is read. Keys are only added within a
+schema number. docs/reference/metrics.md defines each key.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ def document(about: About, metrics: Metrics, findings: tuple[Finding, ...]) -> d
             }
             for one in metrics.failures
         ],
+        "adjustments": asdict(metrics.adjustments),
     }
 
 

@@ -25,7 +25,7 @@ class Finding:
 
 def findings(about: About, metrics: Metrics) -> tuple[Finding, ...]:
     """All that were found."""
-    own = (*_wholeness(about, metrics), *_client(metrics), *_replies(metrics))
+    own = (*_wholeness(about, metrics), *_client(metrics), *_replies(metrics), *_adjusted(metrics))
     return (*own, *_reuse(metrics), *_always(about))
 
 
@@ -89,6 +89,20 @@ def _replies(metrics: Metrics) -> Iterator[Finding]:
         yield Finding("drained", f"{flow.drained} responses ended after the window; they count as completed.")
     if metrics.jobs.unsized:
         yield Finding("unsized_plays", f"{metrics.jobs.unsized} plays have no record of their end and count as cut.")
+
+
+def _adjusted(metrics: Metrics) -> Iterator[Finding]:
+    found = metrics.adjustments
+    if found.dropped_turns:
+        yield Finding("dropped_turns", f"{found.dropped_turns} turns were not sent, as they would not fit the context.")
+    if found.moved_turns:
+        yield Finding(
+            "moved_turns",
+            f"Idle caps brought {found.moved_turns} turns forward, {found.moved_seconds:.0f} s in all: pauses were "
+            "shorter than recorded.",
+        )
+    if found.reconnects:
+        yield Finding("reconnects", f"{found.reconnects} requests met a closing connection and were sent once more.")
 
 
 def _reuse(metrics: Metrics) -> Iterator[Finding]:

@@ -6,6 +6,7 @@ A figure that cannot be told is None ("unknown", or "n/a" where the run has noth
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -78,6 +79,20 @@ class Failed:
 
 
 @dataclass(frozen=True, slots=True)
+class Adjustments:
+    """Where the run departed from the trace as it is written.
+
+    `dropped_turns` were not sent as the plan said of turns that do not fit; `moved_turns` were brought forward by
+    idle caps, `moved_seconds` in all; `reconnects` requests met a connection that was just closing and went again.
+    """
+
+    dropped_turns: int
+    moved_turns: int
+    moved_seconds: float
+    reconnects: int
+
+
+@dataclass(frozen=True, slots=True)
 class Metrics:
     """Every figure of one run. `attempts` measured ones, of which `completed` were answered."""
 
@@ -93,6 +108,7 @@ class Metrics:
     reuse: Reuse
     jobs: Jobs
     failures: tuple[Failed, ...]
+    adjustments: Adjustments
 
 
 def measure(run: RunResults) -> Metrics:
@@ -116,6 +132,7 @@ def measure(run: RunResults) -> Metrics:
         reuse=reused,
         jobs=jobs_of(run, measured, window),
         failures=_failures(measured),
+        adjustments=_adjustments(run),
     )
 
 
@@ -176,3 +193,13 @@ def _failures(measured: Sequence[Attempt]) -> tuple[Failed, ...]:
         example = next((one.failure.message for one in failed if one.failure and one.failure.message), "")
         rows.append(Failed(kind, len(failed), dict(sorted(statuses.items())), example))
     return tuple(rows)
+
+
+def _adjustments(run: RunResults) -> Adjustments:
+    moved = [attempt.extra["moved"] for attempt in run.attempts if attempt.extra.get("moved")]
+    return Adjustments(
+        dropped_turns=sum(play.extra.get("dropped", 0) for play in run.plays),
+        moved_turns=len(moved),
+        moved_seconds=math.fsum(moved),
+        reconnects=sum(attempt.extra.get("reconnects", 0) for attempt in run.attempts),
+    )

@@ -17,7 +17,7 @@ from agentx.core import Attempt
 from agentx.errors import BadInput
 from agentx.reporter.server_counters import Counters
 from agentx.reporter.throughput import cached_tokens
-from agentx.results import RunResults
+from agentx.results import TRACE, RunResults
 
 Key = tuple[str, int, int, int]  # session, play, turn, attempt
 
@@ -114,6 +114,12 @@ def by_request(done: Sequence[Attempt], counters: Counters | None, ideal: Ideal 
     )
 
 
+def _tells_what_was_sent(run: RunResults) -> bool:
+    plan = run.settings.get("plan") or {}
+    trace = "trace" in run.settings or (run.folder / TRACE).exists()
+    return trace and "salt" in run.settings and "salt" in plan and "wire" in plan
+
+
 def _tells(attempt: Attempt) -> bool:
     return attempt.prompt_tokens is not None and cached_tokens(attempt) is not None
 
@@ -130,12 +136,13 @@ def _ideal(run: RunResults, done: Sequence[Attempt]) -> tuple[Ideal | None, str 
 
     if not done:
         return None, "no response completed"
-    if "trace" not in run.settings or "plan" not in run.settings:
-        return None, "the run does not say which trace and plan it replayed"
+    if not _tells_what_was_sent(run):
+        return None, "the run does not say what it replayed"
     try:
         found = run_reuse(run)
     except (BadInput, OSError) as error:
-        return None, f"the prompts cannot be recomputed: {error}"
+        path = run.trace_path  # a report does not tell where things lay
+        return None, f"the prompts cannot be recomputed: {error}".replace(str(path), path.name)
     mine = {key_of(attempt): attempt for attempt in done if _tells(attempt)}
     return Ideal(
         prompt=found.ideal.tokens,

@@ -3,7 +3,8 @@
 The first sample is the last one taken before the first measured send, the second the first one taken after the last
 measured end. What the server computes and reuses is counted when a prefill batch is admitted (`prefill_*`, exact,
 preferred) or when a request finishes (`prompt_tokens`, `cached_*`). A counter that is absent is unknown, with one
-exception: a server shows a `cached_*` tier only once it is above zero, so beside another tier absent means none.
+exception: a server may show a tier only once it is above zero, so a tier that appears began at zero, and beside
+another `cached_*` tier an absent one means none.
 A counter that went backwards (a restart) makes all of them unknown.
 """
 
@@ -19,7 +20,7 @@ from agentx.results import RunResults
 
 PREFILL = ("prefill_device_hit", "prefill_host_hit", "prefill_storage_hit")
 FINISHED = ("cached_device", "cached_host", "cached_storage")
-_ABSENT_IS_NONE = frozenset((*FINISHED, "prefill_storage_hit", "cached_total"))
+_ABSENT_IS_NONE = frozenset((*FINISHED, "prefill_host_hit", "prefill_storage_hit", "cached_total"))
 _RISING = (  # the other names of a sample are gauges: they may fall
     "prompt_tokens", "generation_tokens", "requests", "evicted", "retracted", "prefill_input", "cached_total",
     *PREFILL, *FINISHED,

@@ -57,7 +57,7 @@ def _empty(block: Block) -> bool:
 
 def _text(block: Block) -> str:
     if isinstance(block, Heading):
-        return f"\n{block.text}"
+        return "\n" + _wrap("", "  ", block.text)
     if isinstance(block, Lines):
         return "\n".join(_wrap("  - " if block.bullet else "  ", "    ", line) for line in block.lines)
     if isinstance(block, Facts):

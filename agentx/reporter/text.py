@@ -179,7 +179,7 @@ def _flow_row(label: str, flow: Flow, amount: Amount, found: Throughput) -> tupl
 
 def _reuse(found: Reuse) -> list[Block]:
     seen, counters, ideal = found.by_request, found.counters, found.ideal
-    label = f"observed by request ({seen.told} of {seen.of} told)"
+    label = f"by request ({seen.told} of {seen.of} told)"
     rows: list[tuple[str, ...]]
     if seen.doubtful:
         rows = [(label, "unknown", tokens(seen.prompt), "unknown", "unknown", "unknown", "unknown")]
@@ -187,15 +187,15 @@ def _reuse(found: Reuse) -> list[Block]:
         tiers = (tokens(seen.device), tokens(seen.host), tokens(seen.storage))
         rows = [(label, tokens(seen.cached), tokens(seen.prompt), share(seen.share), *tiers)]
     if counters is None:
-        rows.append(("observed by counters", *["unknown"] * 6))
+        rows.append(("by counters", *["unknown"] * 6))
     else:
         tiers = (tokens(counters.device), tokens(counters.host), tokens(counters.storage))
         cells = (tokens(counters.cached), tokens(counters.prompt), share(counters.share))
-        rows.append(("observed by counters", *cells, *tiers))
+        rows.append(("by counters", *cells, *tiers))
     if ideal is not None:
         cells = (tokens(ideal.cached), tokens(ideal.prompt), share(ideal.share))
-        rows.append(("ideal (unbounded cache)", *cells, "", "", ""))
-    columns = ("", "cached", "prompt tokens", "share", "device", "host", "storage")
+        rows.append(("ideal, unbounded cache", *cells, "", "", ""))
+    columns = ("observed", "cached", "prompt", "share", "device", "host", "storage")
     layers = _layers(ideal) if ideal is not None else []
     return [Heading("Reuse of prompt tokens"), Table(columns, tuple(rows)), Lines(tuple(_reuse_words(found))), *layers]
 
@@ -256,11 +256,13 @@ def _cut(message: str, width: int = 56) -> str:
 
 
 def number(value: float | None, absent: str = "unknown") -> str:
-    """Three or four digits, without an exponent for what people meet."""
+    """Three digits or more, without an exponent for what people meet."""
     if value is None:
         return absent
     if value == 0:
         return "0"
+    if abs(value) >= 1e6:
+        return f"{value / 1e6:,.2f}M"
     for limit, digits in ((1000, 0), (100, 1), (1, 2), (0.001, 3)):
         if abs(value) >= limit:
             return f"{value:,.{digits}f}"

@@ -71,10 +71,11 @@ def make_run(
     *,
     settings: Mapping[str, Any] | None = None,
     end: Mapping[str, Any] | None = DONE,
+    folder: Path = Path("run"),
     **other: Any,
 ) -> RunResults:
     return RunResults(
-        folder=Path("run"),
+        folder=folder,
         settings=settings or {},
         wall=1_700_000_000.0,
         attempts=tuple(attempts),
