@@ -75,7 +75,8 @@ def spin(
             on = by_length or _continues(previous, link, weaver.block)
             after = _reply_bounds(previous, base, link, on, weaver, books)
             reply_at = previous.isl if after else None
-            bounds += after
+            if after:  # what follows a reply is no leading layer
+                bounds = [(min(end, previous.isl), layer) for end, layer in lead] + after
         fresh = _fresh(link, happened, kept, lead, weaver.block)
         parts = marks(kept, link.isl, bounds, fresh)
         woven = weaver.prompt(link.ids, parts, (base.turn, base.pieces) if base else None, kept)
