@@ -44,6 +44,12 @@ def document(about: About, metrics: Metrics, findings: tuple[Finding, ...]) -> d
             for one in metrics.failures
         ],
         "adjustments": asdict(metrics.adjustments),
+        "client": {
+            "loop_lag_mean_seconds": metrics.client.loop_lag_mean,
+            "loop_lag_p99_seconds": metrics.client.loop_lag_p99,
+            "loop_lag_max_seconds": metrics.client.loop_lag_max,
+            "cpu_seconds": metrics.client.cpu_seconds,
+        },
     }
 
 
@@ -205,6 +211,8 @@ def _counters(found: Counters) -> dict[str, Any]:
         "requests": found.requests,
         "evicted_tokens": found.evicted,
         "retracted_requests": found.retracted,
+        "pool_tokens": found.pool,
+        "host_pool_tokens": found.host_pool,
         "went_back": found.went_back,
         "same_requests_prompt_tokens": found.requests_prompt,
         "same_requests_cached_tokens": found.requests_cached,

@@ -48,7 +48,11 @@ def _wholeness(about: About, metrics: Metrics) -> Iterator[Finding]:
 
 
 def _client(metrics: Metrics) -> Iterator[Finding]:
-    lag, gap = metrics.latency.lag, metrics.latency.client_server_ttft
+    lag, gap, loop = metrics.latency.lag, metrics.latency.client_server_ttft, metrics.client.loop_lag_p99
+    if loop is not None and loop > LATE_SECONDS:
+        yield Finding(
+            "loop_lag", f"The client's event loop was up to {loop * 1000:.0f} ms late (p99): all times are off by that."
+        )
     if lag is not None and lag.at(95) > LATE_SECONDS:
         yield Finding(
             "client_lag",
@@ -95,6 +99,8 @@ def _adjusted(metrics: Metrics) -> Iterator[Finding]:
     found = metrics.adjustments
     if found.dropped_turns:
         yield Finding("dropped_turns", f"{found.dropped_turns} turns were not sent, as they would not fit the context.")
+    if found.empty_sessions:
+        yield Finding("empty_sessions", f"{found.empty_sessions} sessions of the trace had nothing to send.")
     if found.moved_turns:
         yield Finding(
             "moved_turns",

@@ -6,12 +6,12 @@ A figure that cannot be told is None ("unknown", or "n/a" where the run has noth
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from agentx.core import Attempt
+from agentx.reporter.client import Adjustments, Client, adjustments_of, client_of
 from agentx.reporter.jobs import Jobs, jobs_of
 from agentx.reporter.observed import Reuse, reuse
 from agentx.reporter.server_counters import counters_of
@@ -79,20 +79,6 @@ class Failed:
 
 
 @dataclass(frozen=True, slots=True)
-class Adjustments:
-    """Where the run departed from the trace as it is written.
-
-    `dropped_turns` were not sent as the plan said of turns that do not fit; `moved_turns` were brought forward by
-    idle caps, `moved_seconds` in all; `reconnects` requests met a connection that was just closing and went again.
-    """
-
-    dropped_turns: int
-    moved_turns: int
-    moved_seconds: float
-    reconnects: int
-
-
-@dataclass(frozen=True, slots=True)
 class Metrics:
     """Every figure of one run. `attempts` measured ones, of which `completed` were answered."""
 
@@ -109,6 +95,7 @@ class Metrics:
     jobs: Jobs
     failures: tuple[Failed, ...]
     adjustments: Adjustments
+    client: Client
 
 
 def measure(run: RunResults) -> Metrics:
@@ -132,7 +119,8 @@ def measure(run: RunResults) -> Metrics:
         reuse=reused,
         jobs=jobs_of(run, measured, window),
         failures=_failures(measured),
-        adjustments=_adjustments(run),
+        adjustments=adjustments_of(run),
+        client=client_of(run),
     )
 
 
@@ -193,13 +181,3 @@ def _failures(measured: Sequence[Attempt]) -> tuple[Failed, ...]:
         example = next((one.failure.message for one in failed if one.failure and one.failure.message), "")
         rows.append(Failed(kind, len(failed), dict(sorted(statuses.items())), example))
     return tuple(rows)
-
-
-def _adjustments(run: RunResults) -> Adjustments:
-    moved = [attempt.extra["moved"] for attempt in run.attempts if attempt.extra.get("moved")]
-    return Adjustments(
-        dropped_turns=sum(play.extra.get("dropped", 0) for play in run.plays),
-        moved_turns=len(moved),
-        moved_seconds=math.fsum(moved),
-        reconnects=sum(attempt.extra.get("reconnects", 0) for attempt in run.attempts),
-    )

@@ -1,11 +1,11 @@
 """What the server's own counters say of the run: the difference of two samples around the measured attempts.
 
-The first sample is the last one taken before the first measured send, the second the first one taken after the last
-measured end. What the server computes and reuses is counted when a prefill batch is admitted (`prefill_*`, exact,
-preferred) or when a request finishes (`prompt_tokens`, `cached_*`). A counter that is absent is unknown, with one
-exception: a server may show a tier only once it is above zero, so a tier that appears began at zero, and beside
-another `cached_*` tier an absent one means none.
-A counter that went backwards (a restart) makes all of them unknown.
+The first sample is the last one taken before the first measured send, the second the last one of the run, for which
+the driver waits until the server's counts have settled. What the server computes and reuses is counted when a prefill
+batch is admitted (`prefill_*`, exact, preferred) or when a request finishes (`prompt_tokens`, `cached_*`). A counter
+that is absent is unknown, with one exception: a server may show a tier only once it is above zero, so a tier that
+appears began at zero, and beside another `cached_*` tier an absent one means none. A counter that went backwards (a
+restart) makes all of them unknown.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ _RISING = (  # the other names of a sample are gauges: they may fall
 class Counters:
     """Tokens by the server's counters between seconds `start` and `stop`; None where it does not say.
 
+    `pool`, `host_pool`: what the device and host caches hold at most.
     `source`: "prefill" or "finished", the counters that the reuse was taken from. `requests_cached` and
     `requests_prompt` are the same by the responses that ended between the samples, `requests_untold` how many of
     those told nothing.
@@ -48,6 +49,8 @@ class Counters:
     requests: int | None
     evicted: int | None
     retracted: int | None
+    pool: int | None
+    host_pool: int | None
     went_back: bool
     requests_prompt: int | None
     requests_cached: int | None
@@ -96,6 +99,8 @@ def counters_of(run: RunResults, measured: Sequence[Attempt]) -> Counters | None
         requests=by_name.get("requests"),
         evicted=by_name.get("evicted"),
         retracted=by_name.get("retracted"),
+        pool=_gauge(pairs, "pool"),
+        host_pool=_gauge(pairs, "host_total"),
         went_back=went_back,
         requests_prompt=sum(isl for isl, _ in told) if told else None,
         requests_cached=sum(hit for _, hit in told) if told else None,
@@ -105,17 +110,15 @@ def counters_of(run: RunResults, measured: Sequence[Attempt]) -> Counters | None
 
 def _pairs(samples: Iterable[Sample], measured: Sequence[Attempt]) -> list[tuple[Sample, Sample]]:
     """(before, after) of each endpoint that was sampled twice."""
-    begin = min((attempt.sent for attempt in measured), default=float("inf"))
-    end = max((attempt.end or finished(attempt) or attempt.sent for attempt in measured), default=float("-inf"))
+    begin = min((attempt.sent for attempt in measured), default=float("-inf"))
     by_endpoint: dict[str, list[Sample]] = {}
     for sample in sorted(samples, key=lambda one: one.at):
         by_endpoint.setdefault(sample.endpoint, []).append(sample)
     pairs = []
     for _, own in sorted(by_endpoint.items()):
-        before = next((one for one in reversed(own) if one.at <= begin), own[0]) if measured else own[0]
-        after = next((one for one in own if one.at >= end), own[-1]) if measured else own[-1]
-        if before.at < after.at:
-            pairs.append((before, after))
+        before = next((one for one in reversed(own) if one.at <= begin), own[0])
+        if before.at < own[-1].at:
+            pairs.append((before, own[-1]))
     return pairs
 
 
@@ -129,6 +132,13 @@ def _difference(pairs: Sequence[tuple[Sample, Sample]], name: str) -> int | None
             return None
         total += last - first
     return round(total)
+
+
+def _gauge(pairs: Sequence[tuple[Sample, Sample]], name: str) -> int | None:
+    """Summed over endpoints, at the end."""
+    values = [(after.extra.get("gauges") or {}).get(name) for _, after in pairs]
+    known = [value for value in values if value is not None]
+    return round(sum(known)) if len(known) == len(values) else None
 
 
 def _reuse(

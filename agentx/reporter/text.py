@@ -214,6 +214,11 @@ def _reuse_words(found: Reuse) -> list[str]:
     if counters is not None and counters.difference is not None:
         agree = "exactly" if counters.difference == 0 else f"but for {counters.difference:+,d} cached tokens"
         words.append(f"Counters and requests of the same time agree {agree}.")
+    if counters is not None:
+        words.append(
+            f"The server's cache holds {tokens(counters.pool)} tokens (host {tokens(counters.host_pool)}); "
+            f"{tokens(counters.evicted)} were evicted, {tokens(counters.retracted)} requests retracted."
+        )
     if missing is not None and ideal is not None:
         part = share(abs(missing) / ideal.same_prompt) if ideal.same_prompt else "n/a"
         noun = "missing to the ideal" if missing >= 0 else "surplus above the ideal"

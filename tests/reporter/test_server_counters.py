@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from agentx.core import Sample
 from agentx.reporter.server_counters import counters_of
 
 
@@ -51,11 +52,11 @@ def test_agreement_with_the_requests_of_the_same_time(attempt, run, sample):
     assert found.requests_untold == 0
 
 
-def test_samples_nearest_to_the_measured_part_are_taken(attempt, run, sample):
-    # measured from 10 to 12: the samples at 9 and 12.5 enclose it
-    samples = [sample(at, prefill_input=at * 10, prefill_device_hit=0) for at in (0, 9, 11, 12.5, 60)]
+def test_from_the_last_sample_before_to_the_settled_one(attempt, run, sample):
+    # measured from 10 to 12: from the sample at 9 to the last one, for which the driver waited
+    samples = [sample(at, prefill_input=at * 10, prefill_device_hit=0) for at in (0, 9, 11, 12.5, 13)]
     found = counted(run([attempt(sent=10.0)], samples=samples))
-    assert (found.start, found.stop, found.prompt) == (9, 12.5, 35)
+    assert (found.start, found.stop, found.prompt) == (9, 13, 40)
 
 
 def test_endpoints_are_summed(attempt, run, sample):
@@ -97,3 +98,12 @@ def test_requests_that_told_nothing_are_counted(attempt, run, sample):
     samples = [sample(-1, prefill_input=0, prefill_device_hit=0), sample(9, prefill_input=150, prefill_device_hit=50)]
     found = counted(run([attempt("a", cached=50), attempt("b", cached=None)], samples=samples))
     assert (found.requests_prompt, found.requests_untold) == (100, 1)
+
+
+def test_the_pool_is_a_gauge_at_the_end(attempt, run):
+    def made(at, endpoint, **gauges):
+        return Sample(at, endpoint, {"prompt_tokens": at}, {"gauges": gauges} if gauges else {})
+
+    both = [made(-1, "one"), made(-1, "two"), made(9, "one", pool=8000, host_total=100), made(9, "two", pool=8000)]
+    found = counted(run([attempt()], samples=both))
+    assert (found.pool, found.host_pool) == (16000, None)  # the host tier of one endpoint is not known
