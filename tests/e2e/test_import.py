@@ -131,3 +131,12 @@ def test_wrong_usage_is_exit_2(words: list[str]) -> None:
     with pytest.raises(SystemExit) as stop:
         main(words)
     assert stop.value.code == 2
+
+
+def test_the_trace_of_the_documentation_is_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = (Path(__file__).parents[2] / "docs" / "formats.md").read_text()
+    (tmp_path / "a.jsonl").write_text(text.split("```json\n")[1].split("```")[0])
+    assert main(["inspect", str(tmp_path / "a.jsonl"), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["name"], found["turns"], found["isl"]["max"]) == ("by-hand", 2, 1240)
+    assert found["possible_reuse"] == pytest.approx((900 + 40) / (900 + 1240))

@@ -19,13 +19,14 @@ from agentx.core import Layer, Opaque, OpaqueRun, Piece, Prompt, Segment
 def common(left: array[int], right: array[int]) -> int:
     """How many leading block ids two chains share."""
     low, high = 0, min(len(left), len(right))
+    if high and left[0] != right[0]:
+        return 0
     if left[:high] == right[:high]:
         return high
-    # Compared as memory: bisecting with slices is some hundred times faster than a loop over a long chain.
-    first, second = memoryview(left).cast("B"), memoryview(right).cast("B")
+    # Bisected with slices, of which each is half as long: a loop over a long chain is some ten times slower.
     while high - low > 1:
         middle = (low + high) // 2
-        if first[8 * low : 8 * middle] == second[8 * low : 8 * middle]:
+        if left[low:middle] == right[low:middle]:
             low = middle
         else:
             high = middle
