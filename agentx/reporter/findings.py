@@ -14,6 +14,8 @@ from agentx.reporter.observed import Reuse
 
 LATE_SECONDS = 0.05  # a client that sends later than this, or hears later than the server spoke, is part of the figures
 
+CUT = "cut"  # the kind of failure of a request that was in flight when the run ended
+
 
 @dataclass(frozen=True, slots=True)
 class Finding:
@@ -29,6 +31,11 @@ def findings(about: About, metrics: Metrics) -> tuple[Finding, ...]:
     return (*own, *_reuse(metrics), *_always(about))
 
 
+def counted(number: int, noun: str) -> str:
+    """`1 turn`, `2 turns`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def _wholeness(about: About, metrics: Metrics) -> Iterator[Finding]:
     books = metrics.books
     if not books.balanced:
@@ -41,10 +48,27 @@ def _wholeness(about: About, metrics: Metrics) -> Iterator[Finding]:
         yield Finding("partial", "The run has no end record (it was killed, or still goes on): figures are partial.")
     if metrics.attempts and not metrics.completed:
         yield Finding("all_failed", f"None of the {metrics.attempts} measured requests was answered.")
+    elif metrics.completed < metrics.attempts:
+        yield from _some_failed(metrics)
     elif not metrics.attempts:
         yield Finding("nothing_measured", "No request was sent in the measured phase.")
     if books.cut and about.whole:
         yield Finding("cut", f"{books.cut} of {books.plays} plays were cut at the end; they have no job latency.")
+
+
+def _some_failed(metrics: Metrics) -> Iterator[Finding]:
+    cut = sum(one.count for one in metrics.failures if one.kind == CUT)
+    failed = metrics.attempts - metrics.completed - cut
+    if failed:
+        share = 100 * failed / metrics.attempts
+        yield Finding(
+            "failures",
+            f"{failed} of {metrics.attempts} requests failed ({share:.1f} %): latency and reuse are of the others.",
+        )
+    if cut:
+        yield Finding(
+            "cut_requests", f"{counted(cut, 'request')} in flight when the run ended: cut, not the server's fault."
+        )
 
 
 def _client(metrics: Metrics) -> Iterator[Finding]:
@@ -90,25 +114,29 @@ def _replies(metrics: Metrics) -> Iterator[Finding]:
             "the chunks, and TPOT is an estimate.",
         )
     if flow.drained:
-        yield Finding("drained", f"{flow.drained} responses ended after the window; they count as completed.")
+        yield Finding("drained", f"{counted(flow.drained, 'response')} ended after the window, and count as completed.")
     if metrics.jobs.unsized:
-        yield Finding("unsized_plays", f"{metrics.jobs.unsized} plays have no record of their end and count as cut.")
+        yield Finding(
+            "unsized_plays", f"{counted(metrics.jobs.unsized, 'play')} without a record of the end, counted as cut."
+        )
 
 
 def _adjusted(metrics: Metrics) -> Iterator[Finding]:
     found = metrics.adjustments
     if found.dropped_turns:
-        yield Finding("dropped_turns", f"{found.dropped_turns} turns were not sent, as they would not fit the context.")
+        yield Finding("dropped_turns", f"{counted(found.dropped_turns, 'turn')} not sent: more than the context holds.")
     if found.empty_sessions:
-        yield Finding("empty_sessions", f"{found.empty_sessions} sessions of the trace had nothing to send.")
+        yield Finding(
+            "empty_sessions", f"{counted(found.empty_sessions, 'session')} of the trace with nothing to send."
+        )
     if found.moved_turns:
         yield Finding(
             "moved_turns",
-            f"Idle caps brought {found.moved_turns} turns forward, {found.moved_seconds:.0f} s in all: pauses were "
-            "shorter than recorded.",
+            f"Idle caps brought {counted(found.moved_turns, 'turn')} forward, {found.moved_seconds:.0f} s in all: "
+            "pauses were shorter than recorded.",
         )
     if found.reconnects:
-        yield Finding("reconnects", f"{found.reconnects} requests met a closing connection and were sent once more.")
+        yield Finding("reconnects", f"{counted(found.reconnects, 'request')} met a closing connection and went again.")
 
 
 def _reuse(metrics: Metrics) -> Iterator[Finding]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from agentx.reporter.about import About
-from agentx.reporter.findings import Finding
+from agentx.reporter.findings import Finding, counted
 from agentx.reporter.metrics import Latency, Metrics
 from agentx.reporter.observed import Ideal, Reuse
 from agentx.reporter.spread import Rates, Spread
@@ -55,7 +55,8 @@ def _head(about: About, metrics: Metrics) -> list[Block]:
         ("repeat", f"seed {_told(about.seed)}, salt {_told(about.salt)}, started {_told(about.started)}"),
         (
             "done",
-            f"{metrics.completed} of {metrics.attempts} requests answered, {metrics.sessions} sessions{others}",
+            f"{metrics.completed} of {metrics.attempts} requests answered, "
+            f"{counted(metrics.sessions, 'session')}{others}",
         ),
         ("window", hours),
         (
@@ -193,11 +194,18 @@ def _reuse(found: Reuse) -> list[Block]:
         cells = (tokens(counters.cached), tokens(counters.prompt), share(counters.share))
         rows.append(("by counters", *cells, *tiers))
     if ideal is not None:
-        cells = (tokens(ideal.cached), tokens(ideal.prompt), share(ideal.share))
-        rows.append(("ideal, unbounded cache", *cells, "", "", ""))
+        rows.append(_ideal_row(ideal, seen.told))
     columns = ("observed", "cached", "prompt", "share", "device", "host", "storage")
     layers = _layers(ideal) if ideal is not None else []
     return [Heading("Reuse of prompt tokens"), Table(columns, tuple(rows)), Lines(tuple(_reuse_words(found))), *layers]
+
+
+def _ideal_row(ideal: Ideal, told: int) -> tuple[str, ...]:
+    """Over the responses that tell what was observed, so that the rows can be held together; else over all."""
+    if not told:
+        return ("ideal, all prompts", tokens(ideal.cached), tokens(ideal.prompt), share(ideal.share), "", "", "")
+    part = share(ideal.same_cached / ideal.same_prompt if ideal.same_prompt else None)
+    return ("ideal, the same prompts", tokens(ideal.same_cached), tokens(ideal.same_prompt), part, "", "", "")
 
 
 def _layers(ideal: Ideal) -> list[Block]:
@@ -205,7 +213,7 @@ def _layers(ideal: Ideal) -> list[Block]:
         (layer, tokens(prompt), tokens(cached), share(cached / prompt if prompt else None))
         for layer, (prompt, cached) in ideal.by_layer.items()
     ]
-    return [Table(("ideal by layer", "prompt tokens", "reusable", "share"), tuple(rows))]
+    return [Table(("ideal by layer, all prompts", "prompt tokens", "reusable", "share"), tuple(rows))]
 
 
 def _reuse_words(found: Reuse) -> list[str]:
@@ -215,9 +223,10 @@ def _reuse_words(found: Reuse) -> list[str]:
         agree = "exactly" if counters.difference == 0 else f"but for {counters.difference:+,d} cached tokens"
         words.append(f"Counters and requests of the same time agree {agree}.")
     if counters is not None:
+        host = "" if counters.host_pool is None else f", its host tier {counters.host_pool:,d}"
         words.append(
-            f"The server's cache holds {tokens(counters.pool)} tokens (host {tokens(counters.host_pool)}); "
-            f"{tokens(counters.evicted)} were evicted, {tokens(counters.retracted)} requests retracted."
+            f"The server's cache holds {tokens(counters.pool)} tokens{host}; {tokens(counters.evicted)} tokens were "
+            f"evicted, {tokens(counters.retracted)} requests retracted."
         )
     if missing is not None and ideal is not None:
         part = share(abs(missing) / ideal.same_prompt) if ideal.same_prompt else "n/a"
@@ -233,7 +242,7 @@ def _jobs(metrics: Metrics) -> list[Block]:
     jobs = metrics.jobs
     row = _times("job latency, s", jobs.latency, 1)
     rates = (
-        f"{jobs.whole} whole jobs in the window, {number(jobs.whole_per_hour, 'n/a')} per hour; "
+        f"{counted(jobs.whole, 'whole job')} in the window, {number(jobs.whole_per_hour, 'n/a')} per hour; "
         f"{number(jobs.equivalents)} job-equivalents, {number(jobs.equivalents_per_hour, 'n/a')} per hour.",
     )
     columns = ("", "n", "sessions", "p5", "p50", "p90", "p95", "p99", "mean", "max")

@@ -66,7 +66,7 @@ class Flow:
 class Throughput:
     """Both views, and what the rates are to be divided by. `servers` and `gpus` are of the whole target.
 
-    `drained`: measured responses that ended after the window. `estimated`: responses whose tokens were spread over
+    `drained`: answered responses that ended after the window. `estimated`: responses whose tokens were spread over
     their chunks. `failed_output`: those tokens of `emitted.output` that belong to responses that failed.
     """
 
@@ -102,27 +102,31 @@ def throughput(
     target = run.settings.get("target") or {}
     urls, gpus = target.get("urls"), target.get("gpus")
     active = [attempt for attempt in run.attempts if window and _overlaps(attempt, window)]
+    came = [arrivals(attempt) for attempt in active]
+    inside = [one.between(window.start, window.stop) if one and window else None for one in came]
     return Throughput(
         window=window,
-        emitted=emitted(active, window, trust_cached),
-        completed=completed([attempt for attempt in measured if attempt.ok], trust_cached),
-        drained=sum(window is not None and (attempt.end or 0.0) > window.stop for attempt in measured),
-        estimated=sum(came is not None and not came.exact for came in map(arrivals, active)),
-        failed_output=_output(active, window, failed_only=True).tokens or 0.0,
+        emitted=_emitted(active, inside, window, trust_cached),
+        completed=_completed([attempt for attempt in measured if attempt.ok], trust_cached),
+        drained=sum(window is not None and one.ok and (one.end or 0.0) > window.stop for one in measured),
+        estimated=sum(one is not None and not one.exact for one in came),
+        failed_output=math.fsum(tokens or 0.0 for tokens, one in zip(inside, active, strict=True) if not one.ok),
         servers=len(urls) if isinstance(urls, list | tuple) and urls else 1,
         gpus=gpus if isinstance(gpus, int) and gpus > 0 else None,
     )
 
 
-def emitted(active: Sequence[Attempt], window: Window | None, trust_cached: bool = True) -> Flow:
-    """What came inside the window."""
+def _emitted(
+    active: Sequence[Attempt], inside: Sequence[float | None], window: Window | None, trust_cached: bool
+) -> Flow:
+    """What came inside the window: `inside` are the output tokens of the `active` attempts."""
     read = [attempt for attempt in active if window and window.holds(attempt.first)]
     seconds = window.seconds if window and window.seconds > 0 else None
     computed, cached = _inputs(read, trust_cached)
-    return Flow(seconds, len(active), _output(active, window), computed, cached)
+    return Flow(seconds, len(active), _amount(inside), computed, cached)
 
 
-def completed(done: Sequence[Attempt], trust_cached: bool = True) -> Flow:
+def _completed(done: Sequence[Attempt], trust_cached: bool) -> Flow:
     """What completed responses hold, over (last end - first start)."""
     ends = [end for attempt in done if (end := attempt.end or finished(attempt)) is not None]
     seconds = max(ends) - min(attempt.sent for attempt in done) if ends else 0.0
@@ -143,12 +147,6 @@ def cached_tokens(attempt: Attempt) -> int | None:
 def _overlaps(attempt: Attempt, window: Window) -> bool:
     done = finished(attempt)
     return attempt.first is not None and attempt.first <= window.stop and (done is None or done >= window.start)
-
-
-def _output(active: Sequence[Attempt], window: Window | None, failed_only: bool = False) -> Amount:
-    chosen = [attempt for attempt in active if not (failed_only and attempt.ok)]
-    came = (arrivals(attempt) for attempt in chosen)
-    return _amount(one.between(window.start, window.stop) if one and window else None for one in came)
 
 
 def _inputs(attempts: Sequence[Attempt], trust_cached: bool) -> tuple[Amount, Amount]:

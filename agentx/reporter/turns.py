@@ -85,7 +85,8 @@ def arrivals(attempt: Attempt) -> Arrivals | None:
     if tokens is None and not known:
         return None
     counts, exact = _spread_out(attempt.chunks, tokens)
-    times = (attempt.sent + chunk.micros * _MICRO for chunk in attempt.chunks)
+    latest = float("inf") if done is None else done  # rounding to microseconds must not carry a token past the last
+    times = (min(attempt.sent + chunk.micros / 1e6, latest) for chunk in attempt.chunks)
     return Arrivals(tuple(zip(times, counts, strict=True)), exact)
 
 

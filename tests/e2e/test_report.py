@@ -92,7 +92,7 @@ def test_text_and_markdown(folder: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert "Counters and requests of the same time agree exactly." in text
     assert "Missing to the ideal: 0 tokens" in text
     assert main(["report", str(folder), "--markdown"]) == 0
-    assert "| ideal, unbounded cache | 605 | 780 | 77.6 % |" in capsys.readouterr().out
+    assert "| ideal, the same prompts | 605 | 780 | 77.6 % |" in capsys.readouterr().out
 
 
 def test_a_run_torn_in_the_middle_is_partial(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -116,4 +116,11 @@ def test_partly_told_reuse_says_how_many(attempt, run):
 
 def test_drained_responses_are_said(attempt, run):
     made = run([attempt(cached=1)], end={"outcome": "done", "window": [0.0, 1.5]})
-    assert text(made, "drained").startswith("1 responses")
+    assert text(made, "drained").startswith("1 response ended")
+
+
+def test_failures_and_cuts_are_told_apart(attempt, run):
+    made = run([attempt("a"), attempt("b", failed="http"), attempt("c", failed="stream"), attempt("d", failed="cut")])
+    assert text(made, "failures").startswith("2 of 4 requests failed (50.0 %)")
+    assert text(made, "cut_requests").startswith("1 request in flight")
+    assert "failures" not in kinds(run([attempt("a"), attempt("d", failed="cut")]))

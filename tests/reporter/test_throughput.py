@@ -38,6 +38,11 @@ def test_only_tokens_inside_the_window_are_emitted(attempt, run):
     assert found.drained == 1
 
 
+def test_a_request_that_was_cut_after_the_window_did_not_drain(attempt, run):
+    made = run([attempt("a"), attempt("b", failed="cut")], end={"outcome": "done", "window": [0.0, 1.5]})
+    assert flows(made).drained == 1
+
+
 def test_what_some_did_not_tell_makes_a_lower_bound(attempt, run):
     found = flows(run([attempt("a", cached=10), attempt("b", cached=None)])).completed
     assert (found.input_cached.tokens, found.input_cached.told, found.input_cached.of) == (10, 1, 2)
@@ -117,7 +122,7 @@ def test_rate_times_window_is_the_tokens_that_came_in_it(attempt, run, replies, 
     for turn, (sent, flat) in enumerate(replies):
         chunks = sorted((micros / 1e6, tokens) for micros, tokens in flat)
         attempts.append(attempt("a", turn, sent=sent, chunks=chunks, told=sum(tokens for _, tokens in chunks)))
-        inside += sum(c.tokens for c in attempts[-1].chunks if start <= sent + c.micros * 1e-6 <= start + length)
+        inside += sum(c.tokens for c in attempts[-1].chunks if start <= sent + c.micros / 1e6 <= start + length)
     found = flows(run(attempts, end={"outcome": "done", "window": [start, start + length]})).emitted
     rate = found.per_second(found.output) or 0.0
     assert rate * ((start + length) - start) == pytest.approx(inside)

@@ -92,6 +92,12 @@ def test_inter_token_times_need_a_time_for_each_token(attempt, chunks, told, wan
     assert tokens_have_own_times(attempt(chunks=chunks, told=told)) is want
 
 
+def test_the_last_token_is_not_after_the_last(attempt):
+    # 1.0000006 s is rounded up to 1.000001 s
+    one = attempt(chunks=[(1.0000006, 4)], told=4)
+    assert arrivals(one).tokens == ((1.0000006, 4.0),)
+
+
 @given(
     st.lists(st.tuples(st.integers(1, 10**7), st.none() | st.integers(0, 9)), min_size=1, max_size=20),
     st.none() | st.integers(0, 200),
