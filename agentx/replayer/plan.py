@@ -7,6 +7,7 @@ what goes over the wire, and what a failure means. `--set key.path=value` overri
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -122,6 +123,11 @@ class Plan(Strict):
     def recycles(self) -> bool:
         """Whether sessions are played again when they run out: a plan that plays each once never needs to."""
         return self.recycle and self.measure != Measure()
+
+    def changed(self, sets: Sequence[str]) -> Plan:
+        """This plan with overrides. Raises BadInput."""
+        lines = [f"{key}: {json.dumps(value)}\n" for key, value in self.model_dump(mode="json").items()]
+        return load_plan(text=EMPTY + "".join(lines), sets=sets) if sets else self
 
 
 def load_plan(source: Path | str | None = None, *, sets: Sequence[str] = (), text: str | None = None) -> Plan:

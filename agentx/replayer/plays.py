@@ -126,7 +126,7 @@ class LivePlay:
         if self.moved:
             extra["moved"] = self.moved
         return Play(
-            session=self.session.id,
+            session=self.session.key,
             play=self.play,
             lane=self.lane,
             outcome=outcome,
@@ -141,4 +141,4 @@ class LivePlay:
     def check_integrity(self) -> None:
         """Raises RuntimeError when the turns that were sent are not all accounted for."""
         if self.sent != self.completed + self.failures + self.cut + len(self.in_flight):
-            raise RuntimeError(f"play {self.serial} of session {self.session.id!r} lost a turn")
+            raise RuntimeError(f"play {self.serial} of session {self.session.key!r} lost a turn")

@@ -51,7 +51,10 @@ class Ended(NamedTuple):
 
 
 class Failed(NamedTuple):
+    """`policy`: what this failure means, where it is not what the rules say of all."""
+
     key: Key
+    policy: OnFailure | None = None
 
 
 class Cut(NamedTuple):
@@ -109,6 +112,7 @@ class Schedule:
         self.rules = rules
         self.live: dict[int, LivePlay] = {}
         self.empty = 0  # sessions without turns: dropped
+        self.began = 0.0
         self.stopped: str | None = None  # why the run ended before its plan did
         self._sessions = sessions
         self._fate = fate
@@ -146,10 +150,11 @@ class Schedule:
             play.failures += 1
         else:
             play.cut += 1
-        if isinstance(event, Failed) and self.rules.on_failure != "continue":
+        policy = (event.policy or self.rules.on_failure) if isinstance(event, Failed) else "continue"
+        if policy != "continue":
             play.give_up("failed")
-            if self.rules.on_failure == "stop":
-                self.stop(now, "a turn failed")
+            if policy == "stop":
+                self.stop(now, f"turn {event.key.turn} of session {play.session.key!r} failed")
         elif not isinstance(event, Cut):
             play.release(event.key.turn, now, self.rules.scale, self._order)
         self._settle(play, now)
@@ -181,6 +186,7 @@ class Schedule:
 
     def _begin(self, now: float) -> None:
         self._begun = True
+        self.began = now
         if self.rules.seconds is not None:
             self._deadline = now + self.rules.seconds
         for lane in range(self.rules.lanes):
@@ -196,8 +202,8 @@ class Schedule:
                 self.empty += 1
                 continue
             serial = self._books["plays"]
-            play = LivePlay(serial, session, self._played[session.id], lane, now)
-            self._played[session.id] += 1
+            play = LivePlay(serial, session, self._played[session.key], lane, now)
+            self._played[session.key] += 1
             self._books["plays"] += 1
             self._books["turns"] += len(session.turns)
             self.live[serial] = play
@@ -237,7 +243,7 @@ class Schedule:
         else:
             play.give_up("overflow")
             if fate == "stop":
-                self.stop(timer.due, f"turn {timer.turn} of session {play.session.id!r} does not fit the context")
+                self.stop(timer.due, f"turn {timer.turn} of session {play.session.key!r} does not fit the context")
 
     def _settle(self, play: LivePlay, now: float) -> None:
         """Set the play's next wake, or end it when nothing of it is left."""

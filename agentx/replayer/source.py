@@ -20,7 +20,7 @@ class Source:
     """The sessions of `trace` (which can be iterated again and again) in order of play; iterate once.
 
     `keep` says whether anything of a session would be sent; the others are dropped and counted, and a pass that keeps
-    nothing is the last one. Raises BadInput for two sessions of one id: results are told apart by it.
+    nothing is the last one.
     """
 
     def __init__(
@@ -33,8 +33,8 @@ class Source:
         keep: Callable[[Session], bool] = lambda session: True,
     ) -> None:
         self._trace, self._shuffle, self._seed, self._recycle, self._keep = trace, shuffle, seed, recycle, keep
-        self.dropped: list[str] = []  # ids of sessions of which nothing is sent, first pass
-        self.torn: list[str] = []  # ids of sessions whose end the file has lost
+        self.dropped: list[str] = []  # keys of sessions of which nothing is sent, first pass
+        self.torn: list[str] = []  # keys of sessions whose end the file has lost
 
     def __iter__(self) -> Iterator[Session]:
         held = self._hold() if self._shuffle else None
@@ -46,21 +46,16 @@ class Source:
                     kept += 1
                     yield session
                 elif not number:
-                    self.dropped.append(session.id)
+                    self.dropped.append(session.key)
             if not self._recycle or not kept:
                 return
             number += 1
 
     def _checked(self, number: int) -> Iterator[Session]:
-        """One pass over the trace; what is wrong with it is found on the first one."""
-        seen: set[str] = set()
+        """One pass over the trace; what its end has lost is noted on the first one."""
         for session in self._trace:
-            if not number:
-                if session.id in seen:
-                    raise BadInput(f"session {session.id!r} is in the trace twice: give each its own id")
-                seen.add(session.id)
-                if not session.complete:
-                    self.torn.append(session.id)
+            if not number and not session.complete:
+                self.torn.append(session.key)
             yield session
 
     def _hold(self) -> list[Session]:

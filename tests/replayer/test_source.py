@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from itertools import islice
 
 import pytest
@@ -47,9 +48,11 @@ def test_a_pass_that_keeps_nothing_is_the_last():
 
 
 @pytest.mark.parametrize("shuffle", [False, True])
-def test_two_sessions_of_one_id_are_refused(shuffle):
-    with pytest.raises(BadInput, match="'a' is in the trace twice"):
-        ids(Source(trace(*"aba"), shuffle=shuffle))
+def test_a_session_whose_end_is_lost_is_played_and_named(shuffle):
+    whole, torn = trace("a", "b")
+    source = Source([whole, dataclasses.replace(torn, complete=False)], shuffle=shuffle)
+    assert sorted(ids(source)) == ["a", "b"]
+    assert source.torn == ["b"]
 
 
 def test_a_long_trace_is_not_shuffled_in_memory(monkeypatch):

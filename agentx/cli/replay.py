@@ -1,0 +1,66 @@
+"""agentx replay: play a trace against a server, or against the embedded engine."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agentx.errors import EXIT_INTERRUPTED, EXIT_OK, Unreachable
+
+if TYPE_CHECKING:
+    from agentx.results import RunResults
+
+EPILOG = """examples:
+  agentx replay a.trace -o run/                                        against the embedded engine
+  agentx replay a.trace --target http://127.0.0.1:30000 --sessions 4   four sessions at a time
+  agentx replay a.trace --plan smoke --target my-server.yaml --set gaps.scale=0.5
+  agentx replay a.trace --set target.cache.pool=8000                   the embedded engine with a small cache
+  agentx replay a.trace --salt 3fa9c1d0                                the words of an earlier run
+
+Without a plan every session is played once, one at a time, with pauses scaled and capped so that they end in minutes.
+The report goes to stdout. Ctrl-C ends the run and writes its books; again, it ends the process.
+exit codes: 0 done, 2 bad input, 4 target unreachable or every turn failed, 130 interrupted
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("trace", metavar="TRACE", nargs="?", help="a trace, or a workload's name (default: the plan's)")
+    parser.add_argument("--plan", metavar="PLAN", help="a plan's name ('agentx list replays') or a path")
+    parser.add_argument("--target", metavar="TARGET", help="a URL, a target's name or a path (default: the plan's)")
+    parser.add_argument("-o", "--out", metavar="RUN", help="the run folder to make (default: run-DATE-TIME)")
+    parser.add_argument("--sessions", type=int, metavar="N", help="how many sessions at a time (load.sessions)")
+    parser.add_argument("--seed", type=int, metavar="N", help="of the order of play (seed)")
+    parser.add_argument("--salt", metavar="S", help="repeat the words of the run with this salt (default: a fresh one)")
+    parser.add_argument(
+        "--set", dest="sets", action="append", default=[], metavar="KEY.PATH=VALUE",
+        help="override one key of the plan, or with target.KEY of the target",
+    )  # fmt: skip
+
+
+def run(args: argparse.Namespace) -> int:
+    from agentx.replayer.run import replay
+    from agentx.reporter.reporting import report
+
+    sets = list(args.sets)
+    sets += [] if args.sessions is None else [f"load.sessions={args.sessions}"]
+    sets += [] if args.seed is None else [f"seed={args.seed}"]
+    out = None if args.out is None else Path(args.out)
+    result = replay(
+        args.trace, plan=args.plan, target=args.target, out=out, sets=sets, salt=args.salt, progress=True, signals=True
+    )
+    print(f"agentx replay: results in {result.folder}", file=sys.stderr)
+    print(report(result).text())
+    return code_of(result)
+
+
+def code_of(result: RunResults) -> int:
+    """The exit code of a run that has ended. Raises Unreachable when every turn failed."""
+    if result.end is not None and result.end.get("outcome") == "interrupted":
+        return EXIT_INTERRUPTED
+    failures = [attempt.failure for attempt in result.attempts if attempt.failure is not None]
+    if failures and len(failures) == len(result.attempts):
+        first = failures[0]
+        raise Unreachable(f"every turn failed ({len(failures)}), the first by {first.kind}: {first.message}")
+    return EXIT_OK

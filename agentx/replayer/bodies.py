@@ -1,0 +1,137 @@
+"""Request bodies: joined from bytes that exist already, so that a long prompt is copied and never made again.
+
+A prompt mostly repeats the one before it in its thread. So the last prompt of each thread is kept as bytes, with the
+place where each of its pieces ends, and the next prompt takes over what they have in common. What is kept is bounded
+by `keep_bytes`; a prompt that was let go is made from the encoder's chunks again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import takewhile
+from typing import Literal
+
+from agentx.content import Encoder, Salting
+from agentx.core import LEADING_LAYERS, Piece, Session
+from agentx.replayer.schedule import Send
+from agentx.wire.messages import ROLES
+from agentx.wire.openai import chat_request
+from agentx.wire.salting import Policy, salting
+from agentx.wire.sglang import generate_request
+
+KEEP_BYTES = 32 << 20
+_OPEN = {role: b'{"role":"%b","content":"' % role.encode() for role in {"system", *ROLES.values()}}
+_CLOSE = b'"}'
+
+
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """How a prompt becomes a request. `exact`: the server is to make exactly as many tokens as were recorded."""
+
+    kind: Literal["chat", "generate"]
+    model: str
+    exact: bool = True
+
+    @property
+    def path(self) -> str:
+        return "/v1/chat/completions" if self.kind == "chat" else "/generate"
+
+
+@dataclass(slots=True)
+class _Kept:
+    pieces: list[Piece]
+    ends: list[int]  # of each piece in `data`
+    leading: int  # pieces of the system message
+    data: bytes
+
+
+class Bodies:
+    """Makes the body of each turn. Raises BadInput for content that the wire cannot carry."""
+
+    def __init__(
+        self, encoder: Encoder, wire: Wire, *, policy: Policy, salt: str, keep_bytes: int = KEEP_BYTES
+    ) -> None:
+        self._encoder, self._wire, self._policy, self._salt = encoder, wire, policy, salt
+        self._kept: OrderedDict[tuple[int, int], _Kept] = OrderedDict()  # by play and thread
+        self._held, self._limit = 0, keep_bytes
+        self._head = b"".join(_parts(wire, 1)[:-1])
+        self._tail = lru_cache(4096)(lambda tokens: _parts(wire, tokens)[-1])
+
+    def body(self, send: Send, rid: str | None = None) -> bytes:
+        """The whole body of a turn's request."""
+        session, turn = send.session, send.session.turns[send.key.turn]
+        salts = salting(self._policy, self._salt, session.key, send.play)
+        prompt = self._prompt((send.key.serial, turn.thread), session, turn.index, salts)
+        tail: bytes = self._tail(max(1, turn.output.tokens))
+        if rid is not None:
+            tail = b'%b,"rid":%b}' % (tail[:-1], json.dumps(rid).encode())
+        return b"".join((self._head, prompt, tail))
+
+    def forget(self, serial: int, session: Session) -> None:
+        """A play is over."""
+        for thread in session.threads:
+            kept = self._kept.pop((serial, thread.id), None)
+            self._held -= len(kept.data) if kept else 0
+
+    def _prompt(self, key: tuple[int, int], session: Session, turn: int, salts: Salting) -> bytes:
+        pieces, before = session.pieces(turn), self._kept.pop(key, None)
+        common = 0
+        if before is not None:
+            self._held -= len(before.data)
+            for mine, other in zip(pieces, before.pieces, strict=False):
+                if mine != other:
+                    break
+                common += 1
+        chat = self._wire.kind == "chat"
+        if before is None or (chat and common <= before.leading) or not common:
+            common = 0
+            leading = sum(1 for _ in takewhile(lambda piece: _leads(session, piece), pieces))
+            data, ends = b"", list[int]()
+        else:
+            leading, ends = before.leading, before.ends[:common]
+            data = before.data if common == len(before.ends) else before.data[: ends[-1]]
+        make = self._messages if chat else self._ids
+        made = make(session, pieces, common, leading, salts)
+        at = len(data)
+        for each in made:
+            at += len(each)
+            ends.append(at)
+        data = b"".join((data, *made))
+        self._keep(key, _Kept(pieces, ends, leading, data))
+        return data if chat else data[:-1]  # a list of ids ends without its comma
+
+    def _messages(self, session: Session, pieces: list[Piece], start: int, leading: int, salts: Salting) -> list[bytes]:
+        """Pieces from `start` on as messages: one of each, but one of all the leading ones."""
+        made = []
+        for place in range(start, len(pieces)):
+            piece = pieces[place]
+            text = b"".join(self._encoder.piece_text(session, piece, salts))
+            role = "system" if place < leading else ROLES[session.segment(piece.segment).layer]
+            opens = b"" if 0 < place < leading else _OPEN[role]
+            closes = b"" if place < leading - 1 else _CLOSE
+            made.append(b"%b%b%b%b" % (b"," if place and opens else b"", opens, text, closes))
+        return made
+
+    def _ids(self, session: Session, pieces: list[Piece], start: int, leading: int, salts: Salting) -> list[bytes]:
+        return [b"".join(self._encoder.piece_ids(session, piece, salts)) for piece in pieces[start:]]
+
+    def _keep(self, key: tuple[int, int], kept: _Kept) -> None:
+        self._kept[key] = kept
+        self._held += len(kept.data)
+        while self._held > self._limit and len(self._kept) > 1:
+            self._held -= len(self._kept.popitem(last=False)[1].data)
+
+
+def _leads(session: Session, piece: Piece) -> bool:
+    return session.segment(piece.segment).layer in LEADING_LAYERS
+
+
+def _parts(wire: Wire, tokens: int) -> list[bytes]:
+    """A request without a prompt: what comes before it, in parts, and last what comes behind."""
+    fewest = tokens if wire.exact else None
+    if wire.kind == "chat":
+        return chat_request([], model=wire.model, max_tokens=tokens, min_tokens=fewest, ignore_eos=True)
+    return generate_request([], max_new_tokens=tokens, min_new_tokens=fewest, ignore_eos=True)

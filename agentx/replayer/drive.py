@@ -1,0 +1,197 @@
+"""Runs a schedule against a server in real time: starts requests, hears of their ends, records everything.
+
+All decisions and all records are made in one coroutine; a turn's own task only talks to the server. So nothing that
+goes wrong in a record can be lost in a task, and the order of records is the order of ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import aiohttp
+
+from agentx.core import Attempt, Sample
+from agentx.errors import BadInput
+from agentx.replayer.bodies import Bodies, Wire
+from agentx.replayer.client import Clock, exchange_with
+from agentx.replayer.counters import Scraper
+from agentx.replayer.exchange import Exchange, attempt_of
+from agentx.replayer.plays import Key
+from agentx.replayer.progress import LoopLag, Progress
+from agentx.replayer.schedule import Cancel, Cut, Done, Ended, Event, Failed, OnFailure, Schedule, Send, Wait
+from agentx.results import ResultsWriter
+
+SAMPLE_EVERY = 5.0  # s between samples of the server's counters
+LOOK_EVERY = 0.25  # s between refreshes of the bar
+
+
+@dataclass(slots=True)
+class Driver:
+    """Everything that one run needs. `headers` gives the headers of a play's requests."""
+
+    schedule: Schedule
+    session: aiohttp.ClientSession
+    url: str
+    wire: Wire
+    bodies: Bodies
+    headers: Callable[[Send], Mapping[str, str]]
+    writer: ResultsWriter
+    scraper: Scraper
+    clock: Clock
+    progress: Progress
+    run_id: str
+    on_overflow: OnFailure  # what a turn means that the server refuses as too long
+    measured: float | None = None  # s of the plan's window
+    interrupted: bool = False
+    error: BadInput | None = None  # an input that could not be played: what came before it is in the books
+    lag: LoopLag = field(default_factory=LoopLag)
+    _tasks: dict[Key, asyncio.Task[None]] = field(default_factory=dict)
+    _ended: deque[tuple[Send, Exchange]] = field(default_factory=deque)
+    _wake: asyncio.Event = field(default_factory=asyncio.Event)
+    _broken: BaseException | None = None
+
+    async def run(self) -> None:
+        """Play until the schedule is done. Raises WriteFailed when a record cannot be written."""
+        beside = [asyncio.ensure_future(job) for job in (self._sample(), self._look(), self.lag.watch())]
+        for job in beside:
+            job.add_done_callback(self._heard)
+        try:
+            await self._record_counters(await self.scraper.sample())
+            while not await self._step():
+                if self._broken is not None:
+                    raise self._broken
+            await self._record_counters(await (self.scraper.sample() if self.interrupted else self.scraper.settled()))
+        finally:
+            for task in (*beside, *self._tasks.values()):
+                task.cancel()
+            await asyncio.gather(*beside, *self._tasks.values(), return_exceptions=True)
+            self.progress.close()
+
+    def interrupt(self, why: str) -> None:
+        """Send nothing more, cut what is in flight, and let the books be written."""
+        self.interrupted = True
+        self.schedule.stop(self.clock(), why)
+        self._wake.set()
+
+    async def _step(self) -> bool:
+        """Hear what has ended, do what is due, and wait for more. Returns whether all is over."""
+        self._wake.clear()
+        try:
+            while self._ended:
+                self._land(*self._ended.popleft())
+            step = self.schedule.next(self.clock())
+        except BadInput as error:  # the trace, which is read as the run goes on
+            self._give_up(error)
+            return False
+        finally:
+            self._write_plays()
+        if isinstance(step, list):
+            for send in step:
+                self._launch(send)
+        elif isinstance(step, Cancel):
+            for key in step.keys:
+                self._tasks[key].cancel()
+        elif isinstance(step, Wait):
+            await self._sleep(step.until)
+        return isinstance(step, Done)
+
+    def _give_up(self, error: BadInput) -> None:
+        self.error = self.error or error
+        self.schedule.stop(self.clock(), str(error))
+
+    async def _sleep(self, until: float | None) -> None:
+        """Until that time of the run, or until something has happened."""
+        if until is None:
+            await self._wake.wait()
+            return
+        loop = asyncio.get_running_loop()
+        timer = loop.call_at(loop.time() + until - self.clock(), self._wake.set)
+        await self._wake.wait()
+        timer.cancel()
+
+    def _launch(self, send: Send) -> None:
+        generate = self.wire.kind == "generate"
+        rid = f"{self.run_id}-{send.key.serial}-{send.key.turn}" if generate else None
+        exchange = Exchange(rid=rid, cumulative=generate)
+        try:
+            body = self.bodies.body(send, rid)
+        except BadInput as error:  # content that this wire cannot carry
+            exchange.sent = exchange.end = self.clock()
+            exchange.fail("input", str(error))
+            self._ended.append((send, exchange))
+            self._give_up(error)
+            return
+        request = exchange_with(self.session, self.url, body, self.headers(send), exchange, self.clock)
+        task = asyncio.get_running_loop().create_task(request)
+        self._tasks[send.key] = task
+        task.add_done_callback(partial(self._landed, send, exchange))
+
+    def _landed(self, send: Send, exchange: Exchange, task: asyncio.Task[None]) -> None:
+        if task.cancelled():
+            exchange.fail("cut", "the run ended first")
+            exchange.end = exchange.end or self.clock()
+            exchange.sent = exchange.sent or exchange.end
+        else:
+            self._broken = self._broken or task.exception()
+        self._ended.append((send, exchange))
+        self._wake.set()
+
+    def _heard(self, job: asyncio.Future[None]) -> None:
+        if not job.cancelled() and job.exception() is not None:
+            self._broken = self._broken or job.exception()
+            self._wake.set()
+
+    def _land(self, send: Send, exchange: Exchange) -> None:
+        self._tasks.pop(send.key, None)
+        attempt = attempt_of(send, exchange, self.wire.kind)
+        self.writer.attempt(attempt)
+        self.progress.count(attempt)
+        end = self.clock() if exchange.end is None else exchange.end
+        self.schedule.feed(end, self._event(send.key, attempt))
+        if send.key.serial not in self.schedule.live:
+            self.bodies.forget(send.key.serial, send.session)
+
+    def _event(self, key: Key, attempt: Attempt) -> Event:
+        if attempt.failure is None:
+            return Ended(key)
+        if attempt.failure.kind == "cut":
+            return Cut(key)
+        return Failed(key, self.on_overflow if attempt.failure.kind == "overflow" else None)
+
+    def _write_plays(self) -> None:
+        for play in self.schedule.take_finished():
+            self.writer.play(play)
+            self.progress.count_play()
+
+    async def _record_counters(self, samples: list[Sample]) -> None:
+        for sample in samples:
+            self.writer.sample(sample)
+
+    async def _sample(self) -> None:
+        while True:
+            await asyncio.sleep(SAMPLE_EVERY)
+            await self._record_counters(await self.scraper.sample())
+
+    async def _look(self) -> None:
+        while self.progress.visible:
+            self.progress.show(self.schedule.in_flight)
+            await asyncio.sleep(LOOK_EVERY)
+
+    def facts(self) -> dict[str, Any]:
+        """What only the driver knows, for the end of the results."""
+        facts: dict[str, Any] = {
+            "loop_lag": self.lag.facts(),
+            "cpu_seconds": time.process_time(),
+            "empty_sessions": self.schedule.empty,
+        }
+        if self.schedule.stopped:
+            facts["reason"] = self.schedule.stopped
+        elif self.measured is not None:
+            facts["window"] = [self.schedule.began, self.schedule.began + self.measured]
+        return facts

@@ -1,0 +1,161 @@
+"""One request and what came back of it, as it came: times and bytes. Read into an Attempt when it is over.
+
+While a reply streams, what is read is only stamped and kept. The first token is the first event with content,
+reasoning or a tool call; what one read brought has one time and is one chunk. What the server did not say stays None.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from agentx.core import Attempt, Cached, Chunk, Failure
+from agentx.replayer.schedule import Send
+from agentx.wire import openai, sglang
+from agentx.wire.reply import Reply, ServerError, parse_error
+from agentx.wire.sse import SseParser
+
+MAX_MESSAGE = 500  # characters of a server's error that are kept
+SHORTEN = 2048  # bytes; events of a cumulative stream that are longer are cut to what is read of them
+# How SGLang words a request that does not fit (facts of 0.5.23; vLLM shares the second).
+_OVERFLOWS = ("longer than the model's context", "maximum context length", "exceeds the maximum allowed length")
+
+
+@dataclass(slots=True)
+class Exchange:
+    """Filled in by the client. Times are seconds on the run's clock."""
+
+    sent: float = 0.0
+    first_byte: float | None = None
+    end: float | None = None
+    status: int | None = None
+    times: list[float] = field(default_factory=list)  # when the read came that completed each event
+    events: list[bytes] = field(default_factory=list)
+    raw: list[bytes] = field(default_factory=list)  # what came before the first event: all, where there is no stream
+    cumulative: bool = False  # each event repeats the reply so far
+    failure: Failure | None = None
+    rid: str | None = None
+    reused: bool = False  # the connection had been used before
+    retries: int = 0  # requests that met a connection which the server was just closing
+    _parser: SseParser = field(default_factory=SseParser)
+
+    def receive(self, at: float, data: bytes) -> None:
+        """Bytes of the body, read at `at`."""
+        if not self.events:
+            self.raw.append(data)
+        found = self._parser.feed(data)
+        if self.cumulative and found and self.events:
+            self.events[-1] = shorten(self.events[-1])  # only the last one will be read whole
+        self.times += [at] * len(found)
+        self.events += [event.data for event in found]
+
+    def fail(self, kind: str, message: str = "") -> None:
+        """The first failure is the cause; later ones are its consequences."""
+        self.failure = self.failure or Failure(kind, message[:MAX_MESSAGE])
+
+
+def attempt_of(send: Send, exchange: Exchange, wire: Literal["chat", "generate"]) -> Attempt:
+    """The record of one request."""
+    turn = send.session.turns[send.key.turn]
+    reply = _reply(exchange, wire)
+    failure = _failure(exchange, reply)
+    chunks, first, last = _chunks(exchange.times or [exchange.end or 0.0], reply)
+    return Attempt(
+        session=send.session.key,
+        play=send.play,
+        turn=turn.index,
+        thread=turn.thread,
+        lane=send.lane,
+        due=send.due,
+        sent=exchange.sent,
+        isl=turn.isl,
+        osl=max(1, turn.output.tokens),
+        first_byte=exchange.first_byte,
+        first=first,
+        last=last,
+        end=exchange.end,
+        chunks=tuple(Chunk(round((at - exchange.sent) * 1e6), tokens) for at, tokens in chunks),
+        prompt_tokens=reply.prompt_tokens,
+        completion_tokens=reply.completion_tokens,
+        cached=_cached(reply),
+        queue_seconds=reply.queue_seconds,
+        server_ttft=reply.server_first_token_seconds,
+        status=exchange.status,
+        failure=failure,
+        finish=reply.finish_reason,
+        rid=exchange.rid,
+        extra=_extra(send, exchange, reply),
+    )
+
+
+def _reply(exchange: Exchange, wire: Literal["chat", "generate"]) -> Reply:
+    events, raw = exchange.events, exchange.raw
+    if exchange.status != 200 or not raw:
+        return Reply()
+    if not events:  # no stream: a server that answers as a whole, or with an error in a 200
+        body = b"".join(raw)
+        return openai.parse_chat(body) if wire == "chat" else sglang.parse_generate(body)
+    return openai.parse_chat_stream(events) if wire == "chat" else sglang.parse_generate_stream(events)
+
+
+def _failure(exchange: Exchange, reply: Reply) -> Failure | None:
+    if exchange.status is not None and exchange.status != 200:
+        return _told(parse_error(b"".join(exchange.raw), exchange.status), "http")
+    whole = reply.done or reply.finish_reason is not None
+    if exchange.failure is not None and not (exchange.failure.kind == "closed" and whole):
+        return exchange.failure
+    if reply.error is not None:
+        return _told(reply.error, "stream" if exchange.events else "protocol")
+    if not whole:
+        return Failure("closed", "the stream ended without a finish reason and without [DONE]")
+    if not any(reply.carries) and not reply.completion_tokens:
+        return Failure("empty", "the reply has no token")
+    return None
+
+
+def _told(error: ServerError, kind: str) -> Failure:
+    if any(words in error.message for words in _OVERFLOWS):
+        kind = "overflow"
+    message = error.message if error.code is None else f"{error.code}: {error.message}"
+    return Failure(kind, message[:MAX_MESSAGE])
+
+
+def _chunks(times: Sequence[float], reply: Reply) -> tuple[list[tuple[float, int | None]], float | None, float | None]:
+    """(time, tokens) of each read that brought a token, and the first and the last of those times."""
+    chunks: list[tuple[float, int | None]] = []
+    known, sure = 0, True
+    for at, carries, count in zip(times, reply.carries, reply.token_counts, strict=False):
+        if not carries:
+            continue
+        tokens = None if count is None or not sure else count - known
+        known, sure = (known, False) if count is None else (count, True)
+        if chunks and chunks[-1][0] == at:
+            before = chunks.pop()[1]
+            tokens = None if before is None or tokens is None else before + tokens
+        chunks.append((at, tokens))
+    if not chunks:
+        return chunks, None, None
+    return chunks, chunks[0][0], chunks[-1][0]
+
+
+def _cached(reply: Reply) -> Cached | None:
+    told = reply.cached
+    return None if told is None else Cached(told.total, told.device, told.host, told.storage)
+
+
+def _extra(send: Send, exchange: Exchange, reply: Reply) -> dict[str, Any]:
+    extra: dict[str, Any] = {}
+    if send.moved:
+        extra["moved"] = send.moved
+    if exchange.retries:
+        extra["reconnects"] = exchange.retries
+    if reply.spec:
+        extra["spec"] = dict(reply.spec)
+    return extra
+
+
+def shorten(data: bytes) -> bytes:
+    """An event of a cumulative stream, cut to its figures: only the last event is ever read whole."""
+    at = data.rfind(b'"meta_info"') if len(data) > SHORTEN else -1
+    return data if at < 0 else b'{"text":"~",' + data[at:]

@@ -1,0 +1,61 @@
+"""What becomes of a turn before it is sent: whether its prompt and reply fit the target, and whether it was aborted.
+
+Lengths are of what would be sent: the pieces of the prompt, and what the chat template is known to add.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from agentx.core import Session
+from agentx.replayer.schedule import Fate, OnFailure
+from agentx.wire.messages import messages
+
+SPARE = 6  # tokens of the pool that a prompt must leave free (SGLang 0.5.23: one for the reply, five in reserve)
+_FATES: dict[str, Fate] = {"drop_turn": "drop", "end_session": "end", "fail": "stop"}
+_POLICIES: dict[str, OnFailure] = {"drop_turn": "continue", "end_session": "end_session", "fail": "stop"}
+
+Overflow = Literal["drop_turn", "end_session", "fail"]
+
+
+@dataclass(frozen=True, slots=True)
+class Fates:
+    """Judges turns. `context` and `pool` are the target's, in tokens; None: not known, so nothing is too long for it.
+
+    `start` and `per_message` are the tokens of the chat template, as far as they are known.
+    """
+
+    overflow: Overflow = "drop_turn"
+    skip_aborted: bool = False
+    context: int | None = None
+    pool: int | None = None
+    page: int = 1
+    start: int = 0
+    per_message: int = 0
+
+    def __call__(self, session: Session, turn: int) -> Fate:
+        if self.skip_aborted and session.turns[turn].output.tokens == 0:
+            return "drop"
+        return "send" if self.fits(session, turn) else _FATES[self.overflow]
+
+    def fits(self, session: Session, turn: int) -> bool:
+        if self.context is None and self.pool is None:
+            return True
+        pieces = session.pieces(turn)
+        prompt = sum(piece.tokens for piece in pieces) + self.start
+        if self.per_message:
+            prompt += self.per_message * len(messages(session, pieces))
+        whole = prompt + max(1, session.turns[turn].output.tokens)
+        if self.context is not None and (whole > self.context or prompt >= self.context - SPARE):
+            return False
+        return self.pool is None or prompt < self.pool - max(SPARE, self.page)
+
+    def plays(self, session: Session) -> bool:
+        """Whether anything of a session is sent, or the run is to stop at it."""
+        return any(self(session, turn.index) in ("send", "stop") for turn in session.turns)
+
+    @property
+    def when_refused(self) -> OnFailure:
+        """What it means when the server finds a turn too long that was thought to fit."""
+        return _POLICIES[self.overflow]

@@ -1,0 +1,88 @@
+"""How a run is getting on: a bar on stderr for whoever watches a terminal, and how late the event loop is."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Any
+
+from agentx.core import Attempt
+from agentx.replayer.client import Clock
+
+RECENT = 10.0  # s over which the shown rate is taken
+TICK = 0.05  # s between looks at the loop's lateness
+
+
+class Progress:
+    """Live turns, output tokens per second and observed reuse. Not shown without a terminal."""
+
+    def __init__(self, clock: Clock, plays: int | None, *, wanted: bool = True) -> None:
+        self.visible = wanted and sys.stderr.isatty()
+        self._clock = clock
+        self._recent: deque[tuple[float, int]] = deque()  # (end, tokens)
+        self._prompt = self._cached = self._turns = self._failed = 0
+        self._told = False
+        if self.visible:
+            from tqdm import tqdm
+
+            self._bar = tqdm(total=plays, unit=" sessions", file=sys.stderr)
+
+    def count(self, attempt: Attempt) -> None:
+        self._turns += 1
+        self._failed += not attempt.ok
+        if attempt.completion_tokens and attempt.end is not None:
+            self._recent.append((attempt.end, attempt.completion_tokens))
+        if attempt.cached is not None and attempt.cached.total is not None and attempt.prompt_tokens is not None:
+            self._told = True
+            self._prompt += attempt.prompt_tokens
+            self._cached += attempt.cached.total
+
+    def count_play(self) -> None:
+        if self.visible:
+            self._bar.update()
+
+    def show(self, live: int) -> None:
+        self._bar.set_postfix_str(self.text(live))
+
+    def text(self, live: int) -> str:
+        """The line beside the bar."""
+        now = self._clock()
+        while self._recent and self._recent[0][0] < now - RECENT:
+            self._recent.popleft()
+        rate = sum(tokens for _, tokens in self._recent) / max(min(now, RECENT), 1e-3)
+        reuse = f"{self._cached / self._prompt:.1%}" if self._told and self._prompt else "unknown"
+        failed = f", {self._failed} failed" if self._failed else ""
+        return f"{live} live, {self._turns} turns{failed}, {rate:,.0f} tok/s, reuse {reuse}"
+
+    def close(self) -> None:
+        if self.visible:
+            self._bar.close()
+            self.visible = False
+
+
+@dataclass(slots=True)
+class LoopLag:
+    """By how much the event loop was late for a timer, sampled every TICK seconds: time-stamps are off by as much."""
+
+    late: list[float] = field(default_factory=list)
+
+    async def watch(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            due = loop.time() + TICK
+            await asyncio.sleep(TICK)
+            self.late.append(loop.time() - due)
+
+    def facts(self) -> dict[str, Any]:
+        """Seconds; None when the run was too short to tell."""
+        if not self.late:
+            return {"samples": 0, "mean": None, "p99": None, "max": None}
+        ordered = sorted(self.late)
+        return {
+            "samples": len(ordered),
+            "mean": sum(ordered) / len(ordered),
+            "p99": ordered[min(len(ordered) - 1, int(0.99 * len(ordered)))],
+            "max": ordered[-1],
+        }

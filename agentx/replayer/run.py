@@ -1,0 +1,262 @@
+"""`replay`: a trace, a plan and a target in; a run folder out.
+
+Everything that can be refused is refused before the folder exists: the plan, the trace's head, the target's answer.
+From then on whatever happens is in the folder: failed turns, an interruption, an input that breaks in the middle.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import secrets
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from aiohttp import ClientSession
+
+from agentx import catalog
+from agentx.content import Encoder, WordList, lexicon
+from agentx.errors import BadInput
+from agentx.replayer.bodies import Bodies, Wire
+from agentx.replayer.client import Clock, open_session
+from agentx.replayer.counters import Scraper
+from agentx.replayer.defaults import pace, trace_path
+from agentx.replayer.drive import Driver
+from agentx.replayer.fates import Fates
+from agentx.replayer.folder import Facts, check_free, copy_trace, default_folder
+from agentx.replayer.plan import Plan, load_plan, split_sets
+from agentx.replayer.probe import confirmed_words, server_facts
+from agentx.replayer.progress import Progress
+from agentx.replayer.schedule import Schedule
+from agentx.replayer.source import Source
+from agentx.replayer.targets import DEFAULT_TARGET, Endpoint, Target, request_headers, resolve_target, session_headers
+from agentx.results import ResultsWriter, RunResults, read_results
+from agentx.trace import read_trace
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What was asked for, resolved. `made`: the trace was generated for this run."""
+
+    trace: Path
+    made: bool
+    plan: Plan
+    target: Target
+    out: Path
+    salt: str
+    notes: tuple[str, ...]
+
+
+def replay(
+    trace: str | Path | None = None,
+    *,
+    plan: Plan | str | Path | None = None,
+    target: str | None = None,
+    out: str | Path | None = None,
+    sets: Sequence[str] = (),
+    salt: str | None = None,
+    progress: bool = False,
+    signals: bool = False,
+) -> RunResults:
+    """Replay a trace and return the run, which is also in the folder `out`. See `areplay`."""
+    run = areplay(trace, plan=plan, target=target, out=out, sets=sets, salt=salt, progress=progress, signals=signals)
+    return asyncio.run(run)
+
+
+async def areplay(
+    trace: str | Path | None = None,
+    *,
+    plan: Plan | str | Path | None = None,
+    target: str | None = None,
+    out: str | Path | None = None,
+    sets: Sequence[str] = (),
+    salt: str | None = None,
+    progress: bool = False,
+    signals: bool = False,
+) -> RunResults:
+    """Replay `trace` (a file, or a workload's name) against `target` (a URL, a file or a name; None: embedded engine).
+
+    `plan` None plays every session once, one at a time, with pauses that end in minutes. `sets` override keys of the
+    plan, and of the target behind `target.`. `salt` repeats another run's words. `out` None: a new folder here.
+    `progress` shows a bar if stderr is a terminal. `signals`: SIGINT and SIGTERM end the run, whose books are written.
+    A failed turn is data and raises nothing. Raises BadInput, and Unreachable before anything is written.
+    """
+    with tempfile.TemporaryDirectory(prefix="agentx-") as scratch, contextlib.ExitStack() as stack:
+        folder = default_folder() if out is None else Path(out)
+        check_free(folder)
+        order = _order(trace, plan, target, sets, folder, Path(scratch))
+        order = order if salt is None else replace(order, salt=salt)
+        for note in order.notes:
+            print(f"agentx replay: {note}", file=sys.stderr)
+        await _run(order, _endpoint(order.target, stack), progress=progress, signals=signals)
+    return read_results(folder)
+
+
+def _order(
+    trace: str | Path | None,
+    plan: Plan | str | Path | None,
+    target: str | None,
+    sets: Sequence[str],
+    folder: Path,
+    scratch: Path,
+) -> Order:
+    plan_sets, target_sets = split_sets(sets)
+    known = _plan(plan, plan_sets)
+    name = trace if trace is not None else known.trace
+    if name is None:
+        raise BadInput("no trace to replay", hint="name one, or a plan that has a trace")
+    made = isinstance(name, str) and not catalog.is_path(name)
+    path = trace_path(name, known.seed, scratch) if isinstance(name, str) else name
+    notes: tuple[str, ...] = ()
+    reader = read_trace(path)
+    if plan is None and not any(each.strip().startswith("gaps") for each in plan_sets):
+        chosen = pace(reader)
+        known, notes = load_plan(sets=[*chosen.sets, *plan_sets]), (str(chosen),)
+    else:
+        _ = reader.header  # what is not a trace is refused now
+    asked = target or known.target or DEFAULT_TARGET
+    known = known.model_copy(update={"trace": str(name), "target": asked})
+    return Order(path, made, known, resolve_target(asked, target_sets), folder, secrets.token_hex(8), notes)
+
+
+def _plan(plan: Plan | str | Path | None, sets: Sequence[str]) -> Plan:
+    if plan is None:
+        return load_plan(sets=sets)
+    if isinstance(plan, Plan):
+        return plan.changed(sets)
+    return load_plan(catalog.resolve("replays", str(plan)), sets=sets)
+
+
+def _endpoint(target: Target, stack: contextlib.ExitStack) -> Endpoint:
+    """The address to play against; an embedded engine is started for as long as `stack` is open."""
+    if isinstance(target.settings, Endpoint):
+        return target.settings
+    from agentx.engine.server import running
+
+    url = stack.enter_context(running(target.settings))
+    return Endpoint(kind="endpoint", url=url, gpus=target.settings.gpus)
+
+
+async def _run(order: Order, endpoint: Endpoint, *, progress: bool, signals: bool) -> None:
+    plan = order.plan
+    async with open_session(stall=plan.timeouts.stall, headers=request_headers(endpoint)) as session:
+        server = await server_facts(session, endpoint.base, endpoint.model)
+        embedded = "engine_rules" in server
+        words = None if embedded else await confirmed_words(session, endpoint.base, server["model"])
+        if words is None and not embedded and plan.wire == "generate":
+            raise BadInput(f"{endpoint.base} has no /tokenize, so its token ids are not known", hint="wire: chat")
+        copied = copy_trace(order.trace, order.out, always=order.made)
+        facts = Facts(plan, order.target, order.trace, order.salt, server, words, copied, embedded)
+        settings, start = facts.settings(), time.monotonic()
+        writer = ResultsWriter(order.out, settings, time.time())
+        with contextlib.closing(writer):
+            source = _source(facts)
+            driver = _driver(facts, source, endpoint, session, writer, lambda: time.monotonic() - start, progress)
+            for note in (*order.notes, *_words_note(facts)):
+                writer.note(note)
+            with _signals(driver) if signals else contextlib.nullcontext():
+                await driver.run()
+            for note in _trace_notes(source):
+                writer.note(note)
+            driver.schedule.check_integrity()
+            writer.end(_outcome(driver), driver.clock(), driver.facts())
+    if driver.error is not None:
+        raise driver.error
+
+
+def _source(facts: Facts) -> Source:
+    plan = facts.plan
+    return Source(
+        read_trace(facts.trace),
+        shuffle=plan.order == "shuffle",
+        seed=plan.seed,
+        recycle=plan.recycles,
+        keep=_fates(facts).plays,
+    )
+
+
+def _fates(facts: Facts) -> Fates:
+    template = facts.template or {"start": 0, "per_message": 0}
+    return Fates(
+        overflow=facts.plan.overflow,
+        skip_aborted=facts.plan.abort == "skip",
+        context=facts.server.get("context"),
+        pool=facts.server.get("max_total_num_tokens"),
+        page=facts.server.get("page_size") or 1,
+        **template,
+    )
+
+
+def _driver(
+    facts: Facts,
+    source: Source,
+    endpoint: Endpoint,
+    session: ClientSession,
+    writer: ResultsWriter,
+    clock: Clock,
+    progress: bool,
+) -> Driver:
+    plan, fates = facts.plan, _fates(facts)
+    wire = Wire(plan.wire, facts.server["model"], exact=plan.length == "exact")
+    words = facts.words or WordList(lexicon())
+    return Driver(
+        schedule=Schedule(iter(source), plan.rules, fates),
+        session=session,
+        url=endpoint.base + wire.path,
+        wire=wire,
+        bodies=Bodies(Encoder(words), wire, policy=plan.salt, salt=facts.salt),
+        headers=lambda send: session_headers(endpoint, send.session.key, send.play),
+        writer=writer,
+        scraper=Scraper(session, endpoint.metrics_urls, clock),
+        clock=clock,
+        progress=Progress(clock, plan.measure.sessions, wanted=progress),
+        run_id=secrets.token_hex(4),
+        on_overflow=fates.when_refused,
+        measured=plan.measure.seconds,
+    )
+
+
+@contextlib.contextmanager
+def _signals(driver: Driver) -> Iterator[None]:
+    """The first SIGINT or SIGTERM ends the run with its books; a second SIGINT ends the process at once."""
+    loop = asyncio.get_running_loop()
+    both = (signal.SIGINT, signal.SIGTERM)
+
+    def first(name: str) -> None:
+        for each in both:
+            loop.remove_signal_handler(each)
+        driver.interrupt(name)
+
+    for each in both:
+        loop.add_signal_handler(each, first, f"interrupted by {each.name}")
+    try:
+        yield
+    finally:
+        for each in both:
+            loop.remove_signal_handler(each)
+
+
+def _words_note(facts: Facts) -> Iterator[str]:
+    if facts.words is not None:
+        yield f"{len(facts.words.words)} of {len(lexicon())} words are one token each to the target, and are used"
+    elif not facts.embedded:
+        yield "the target has no /tokenize: how many tokens a word is was not confirmed"
+
+
+def _trace_notes(source: Source) -> Iterator[str]:
+    if source.dropped:
+        some = ", ".join(source.dropped[:5])
+        yield f"{len(source.dropped)} sessions were dropped, nothing of them is sent: {some}"
+    if source.torn:
+        yield f"the trace is cut short: session {source.torn[0]} was played as far as it goes"
+
+
+def _outcome(driver: Driver) -> str:
+    if driver.interrupted:
+        return "interrupted"
+    return "failed" if driver.schedule.stopped else "done"

@@ -1,0 +1,182 @@
+"""A server of chat completions that does wrong on purpose, in the way that each request is told.
+
+`plan(n)` names what happens to request number n (from 0). It runs in the test's own event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator, Callable
+
+from aiohttp import web
+
+WORD = " Abc"
+
+
+class FaultyServer:
+    """What it was asked stays in `bodies`, by request; `connections` counts the ones that were opened."""
+
+    def __init__(self, plan: Callable[[int], str] = lambda n: "ok", *, tokenize: bool = False) -> None:
+        self.plan = plan
+        self.tokenize = tokenize
+        self.bodies: list[dict] = []
+        self.headers: list[dict] = []
+        self.seen: dict[int, int] = {}  # requests by connection
+
+    def app(self) -> web.Application:
+        app = web.Application(client_max_size=64 << 20)
+        app.router.add_get("/v1/models", self.models)
+        app.router.add_post("/v1/chat/completions", self.chat)
+        if self.tokenize:
+            app.router.add_post("/tokenize", self.tokens)
+        return app
+
+    async def models(self, _: web.Request) -> web.Response:
+        return web.json_response({"data": [{"id": "faulty", "max_model_len": 4096}]})
+
+    async def tokens(self, request: web.Request) -> web.Response:
+        """Three-letter words are a token each but those with a z, which are two."""
+        prompts = (await request.json())["prompt"]
+        return web.json_response({"tokens": [self._ids(prompt) for prompt in prompts]})
+
+    def _ids(self, prompt: str) -> list[int]:
+        words = [prompt[at : at + 4] for at in range(0, len(prompt), 4)]
+        return [id for word in words for id in ([7, 8] if "z" in word else [int.from_bytes(word.encode(), "big")])]
+
+    async def chat(self, request: web.Request) -> web.StreamResponse:
+        number = len(self.bodies)
+        body = await request.json()
+        self.bodies.append(body)
+        self.headers.append(dict(request.headers))
+        before = self.seen.get(id(request.transport), 0)
+        self.seen[id(request.transport)] = before + 1
+        fault = self.plan(number)
+        answer = getattr(self, f"do_{fault}")
+        return await answer(request, body, before)
+
+    async def _stream(self, request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        await response.prepare(request)
+        return response
+
+    async def do_ok(self, request, body, before):
+        response = await self._stream(request)
+        for count in range(1, body["max_tokens"] + 1):
+            await response.write(content(WORD, count))
+            await asyncio.sleep(0)
+        await response.write(finish() + usage(body["max_tokens"]) + DONE)
+        return response
+
+    async def do_500(self, request, body, before):
+        return web.json_response({"error": {"message": "out of luck"}}, status=500)
+
+    async def do_overflow(self, request, body, before):
+        message = "The input (9000 tokens) is longer than the model's context length (4096 tokens)."
+        return web.json_response({"object": "error", "message": message, "code": 400}, status=400)
+
+    async def do_closed(self, request, body, before):
+        response = await self._stream(request)
+        await response.write(content(WORD, 1))
+        await asyncio.sleep(0.02)
+        request.transport.abort()
+        return response
+
+    async def do_cut_short(self, request, body, before):
+        """A clean end of the body, but no finish and no [DONE]."""
+        response = await self._stream(request)
+        await response.write(content(WORD, 1))
+        return response
+
+    async def do_stall(self, request, body, before):
+        response = await self._stream(request)
+        await response.write(content(WORD, 1))
+        await asyncio.sleep(60)
+        return response
+
+    async def do_no_usage(self, request, body, before):
+        response = await self._stream(request)
+        await response.write(content(WORD) + content(WORD) + finish() + DONE)
+        return response
+
+    async def do_utf8(self, request, body, before):
+        response = await self._stream(request)
+        first = content("é", 1, ascii=False)
+        at = first.index("é".encode()) + 1  # in the middle of the character
+        await response.write(first[:at])
+        await asyncio.sleep(0.03)
+        await response.write(first[at:] + content(WORD, body["max_tokens"]) + finish())
+        await response.write(usage(body["max_tokens"]) + DONE)
+        return response
+
+    async def do_late_role(self, request, body, before):
+        response = await self._stream(request)
+        await response.write(event({"choices": [{"delta": {"role": "assistant", "content": ""}}]}))
+        await asyncio.sleep(0.05)
+        await response.write(content(WORD, body["max_tokens"]) + finish() + usage(body["max_tokens"]) + DONE)
+        return response
+
+    async def do_one_chunk(self, request, body, before):
+        response = await self._stream(request)
+        tokens = b"".join(content(WORD, count) for count in range(1, body["max_tokens"] + 1))
+        await response.write(tokens + finish() + usage(body["max_tokens"]) + DONE)
+        return response
+
+    async def do_error_in_200(self, request, body, before):
+        response = await self._stream(request)
+        await response.write(event({"error": {"message": "The request queue is full.", "code": 503}}) + DONE)
+        return response
+
+    async def do_json_error(self, request, body, before):
+        return web.json_response({"error": {"message": "no such model", "code": 404}})
+
+    async def do_empty(self, request, body, before):
+        response = await self._stream(request)
+        await response.write(finish() + usage(0) + DONE)
+        return response
+
+    async def do_race(self, request, body, before):
+        """An idle connection is closed in the moment in which it is used again."""
+        if before:
+            request.transport.abort()
+            return web.Response()
+        return await self.do_ok(request, body, before)
+
+    async def do_drop_new(self, request, body, before):
+        """Every connection is closed without an answer."""
+        request.transport.abort()
+        return web.Response()
+
+
+DONE = b"data: [DONE]\n\n"
+
+
+def event(value: object, *, ascii: bool = True) -> bytes:
+    return b"data: " + json.dumps(value, separators=(",", ":"), ensure_ascii=ascii).encode() + b"\n\n"
+
+
+def content(text: str, count: int | None = None, *, ascii: bool = True) -> bytes:
+    told = {} if count is None else {"usage": {"prompt_tokens": 10, "completion_tokens": count}}
+    return event({"choices": [{"delta": {"content": text}, "finish_reason": None}], **told}, ascii=ascii)
+
+
+def finish() -> bytes:
+    return event({"choices": [{"delta": {}, "finish_reason": "length"}]})
+
+
+def usage(tokens: int) -> bytes:
+    return event({"choices": [], "usage": {"prompt_tokens": 10, "completion_tokens": tokens}})
+
+
+@contextlib.asynccontextmanager
+async def serving(server: FaultyServer) -> AsyncIterator[str]:
+    """The server's base URL for as long as the context lasts."""
+    runner = web.AppRunner(server.app(), shutdown_timeout=0.1)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    try:
+        yield f"http://127.0.0.1:{runner.addresses[0][1]}"
+    finally:
+        await runner.cleanup()
