@@ -11,9 +11,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from agentx.core import Cached
 from agentx.wire.reply import (
     DONE,
-    Cached,
     Reply,
     ServerError,
     count_of,

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from agentx.core import Cached
+
 DONE = b"[DONE]"
 
 _COUNT_KEY = b'"completion_tokens"'
@@ -19,16 +21,6 @@ class ServerError(NamedTuple):
 
     code: int | str | None
     message: str
-
-
-@dataclass(frozen=True, slots=True)
-class Cached:
-    """Prompt tokens that were not computed, by the tier they came from. `total` is the server's own sum."""
-
-    total: int | None = None
-    device: int | None = None
-    host: int | None = None
-    storage: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

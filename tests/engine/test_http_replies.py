@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from agentx.core import Cached
 from agentx.engine.http_calls import Call
 from agentx.engine.http_replies import (
     ChatStream,
@@ -17,7 +18,7 @@ from agentx.engine.http_replies import (
 from agentx.engine.messages import Finished
 from agentx.engine.tokenizer import ids_to_list
 from agentx.wire.openai import parse_chat, parse_chat_stream
-from agentx.wire.reply import Cached, ServerError
+from agentx.wire.reply import ServerError
 from agentx.wire.sglang import parse_generate, parse_generate_stream
 from agentx.wire.sse import SseParser
 

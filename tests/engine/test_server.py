@@ -13,6 +13,7 @@ import aiohttp
 import openai
 import pytest
 
+from agentx.core import Cached
 from agentx.engine.engine import EngineSettings
 from agentx.engine.server import running
 from agentx.engine.settings import LAPTOP, Cache, Scheduling
@@ -20,7 +21,6 @@ from agentx.engine.tokenizer import chat_ids, ids_to_list, text_ids
 from agentx.errors import BadInput
 from agentx.wire.metrics import parse_metrics, total
 from agentx.wire.openai import parse_chat_stream
-from agentx.wire.reply import Cached
 from agentx.wire.sglang import parse_generate_stream
 from agentx.wire.sse import SseParser
 

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentx.core import Cached
 from agentx.wire.openai import chat_request, has_token, json_text, parse_chat, parse_chat_stream
-from agentx.wire.reply import Cached, ServerError
+from agentx.wire.reply import ServerError
 
 
 def compact(value: object) -> bytes:

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from agentx.wire.reply import Cached, ServerError
+from agentx.core import Cached
+from agentx.wire.reply import ServerError
 from agentx.wire.sglang import generate_request, has_token, parse_generate, parse_generate_stream
 
 
