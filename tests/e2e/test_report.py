@@ -13,6 +13,8 @@ from making import header, linear
 
 from agentx.cli.main import main
 from agentx.core import Attempt, Cached, Chunk, Play, Sample
+from agentx.replayer.run import replay
+from agentx.reporter.reporting import report
 from agentx.results import RESULTS, TRACE, ResultsWriter
 from agentx.trace import TraceWriter
 
@@ -130,6 +132,27 @@ def test_it_lies_elsewhere_and_says_the_same(folder: Path, capsys: pytest.Captur
     moved = folder.rename(folder.parent / "moved")
     main(["report", str(moved), "--json"])
     assert capsys.readouterr().out == here
+
+
+@pytest.mark.parametrize("wire", ["chat", "generate"])
+def test_requests_counters_and_ideal_agree_over_a_drained_run(tmp_path: Path, wire: str) -> None:
+    """Two lanes against the embedded engine: what each reply told, what the server counted, what could be reused."""
+    with TraceWriter(tmp_path / "t.trace", header("agree")) as trace:
+        for name in "abc":
+            trace.session(linear(5, id=name, fresh=40, reply=6))
+    plan = [f"wire={wire}", "load.sessions=2", "gaps.scale=0"]
+    found = report(replay(tmp_path / "t.trace", out=tmp_path / "run", sets=plan)).document()
+    reuse, run = found["reuse"], found["run"]
+    assert (run["state"], run["requests_completed"], run["engine_rules"]) == ("done", 15, "SGLang 0.5.23")
+    assert reuse["by_request"]["told_responses"] == 15
+    assert reuse["by_counters"]["source"] == "prefill"
+    assert reuse["by_counters"]["counters_less_requests_tokens"] == 0
+    assert reuse["by_counters"]["prompt_tokens"] == reuse["by_request"]["prompt_tokens"]
+    assert reuse["by_request"]["cached_tokens"] > 0
+    assert reuse["missing_to_ideal_tokens"] >= 0  # two sessions that begin at once compute what they share twice
+    assert reuse["ideal"]["drift_tokens"] == 0
+    assert found["lengths"]["shorter_than_asked"] == 0
+    assert found["throughput"]["completed"]["output"]["tokens"] == 15 * 6
 
 
 @pytest.mark.parametrize(
