@@ -22,10 +22,14 @@ class Job:
         self.prompt_tokens = len(request.prompt) // ID_BYTES
         seed = replies.seed_of(request.prompt)
         most = max(1, max_new)
-        natural = most if request.ignore_eos or forced else max(replies.natural_length(seed), request.min_new)
+        given = len(request.reply) // ID_BYTES
+        forced = forced and not given
+        ends = given or replies.natural_length(seed)
+        natural = most if request.ignore_eos or forced else max(ends, request.min_new)
         self.planned = min(most, natural)
         self.stopped = natural < most
-        self.reply = replies.words(seed, 1 if forced else self.planned)
+        own = replies.words(seed, 1 if forced else max(0, self.planned - given))
+        self.reply = request.reply[: self.planned * ID_BYTES] + own
         if forced:  # simulated acceptance overwrites every token but the first
             self.reply += replies.FIXED * (self.planned - 1)
         self.out = self.computed = self.retractions = 0

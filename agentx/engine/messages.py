@@ -11,7 +11,10 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One generation: `prompt` is ids, `namespace` is cache_salt and extra_key together (prefixes never cross it)."""
+    """One generation: `prompt` is ids, `namespace` is cache_salt and extra_key together (prefixes never cross it).
+
+    `reply`: ids to answer with, whole tokens; the engine's own words stand in for none, and go on after its end when
+    the request wants more (`min_new`, `ignore_eos`)."""
 
     rid: str
     prompt: bytes
@@ -19,6 +22,7 @@ class Request:
     min_new: int = 0
     ignore_eos: bool = False
     namespace: str = ""
+    reply: bytes = b""
 
 
 class Refused(Exception):
