@@ -65,8 +65,13 @@ def run_reuse(run: RunResults) -> RunReuse:
 
 
 def _accepted(attempt: Attempt) -> bool:
-    """The server took the prompt: it may be in the cache, whatever became of the reply."""
-    return attempt.status == 200 and (attempt.ok or attempt.first_byte is not None)
+    """The server took the prompt, so it may be in the cache whatever became of the reply.
+
+    A reply that the server itself ended with an error before any token (a full queue, an overflow) was not taken.
+    """
+    if attempt.status != 200:
+        return False
+    return attempt.failure is None or attempt.first is not None or attempt.failure.kind in ("stall", "closed")
 
 
 def _sessions(run: RunResults, wanted: set[str]) -> dict[str, Session]:

@@ -51,6 +51,8 @@ def reused(run: RunResults) -> list[int]:
         ([attempt("a", 0, 0.0), attempt("a", 0, 1.0, play=1)], "run", [0, 65]),  # again: only shared layers
         ([attempt("a", 0, 0.0), attempt("a", 0, 1.0, attempt=1)], "run", [0, 74]),  # a retry meets itself
         ([attempt("a", 0, 0.0, status=503), attempt("a", 1, 1.0)], "run", [-1, 0]),  # refused: never in a cache
+        ([attempt("a", 0, 0.0, failure=Failure("stream"), first_byte=0.1), attempt("a", 1, 1.0)], "run", [-1, 0]),
+        ([attempt("a", 0, 0.0, failure=Failure("stream"), first=0.1), attempt("a", 1, 1.0)], "run", [0, 75]),
         ([attempt("a", 0, 0.0, failure=Failure("stall"), first_byte=0.1), attempt("a", 1, 1.0)], "run", [0, 75]),
     ],
 )
