@@ -130,11 +130,10 @@ def read_as(rows: Sequence[Row], block: int, books: Books) -> str:
     """ "cumulative" or "delta". Ids decide; where rows are too short for a whole block, growing lengths do."""
     joined = apart = 0
     for before, row in pairwise(rows):
-        if before.ids and row.ids and before.isl >= block:
-            if common(before.ids, row.ids):
-                joined += 1
-            else:
-                apart += 1
+        if before.ids and row.ids:
+            shared = common(before.ids, row.ids) > 0
+            joined += shared and (row.isl >= before.isl or before.isl >= block)
+            apart += not shared and before.isl >= block  # an id of a cut block changes when it grows
     if joined or apart:
         return "cumulative" if joined >= apart else "delta"
     books.note("session read by its lengths alone: its ids cannot tell cumulative from delta rows")

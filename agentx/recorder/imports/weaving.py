@@ -70,13 +70,12 @@ def spin(
         previous = links[position - 1] if position else None
         kept = _kept(base, link, weaver.block, by_length) if base else 0
         happened = _event(previous, link, kept, last=position == len(links) - 1, books=books)
-        bounds, reply_at = list(lead), None
+        bounds, reply_at = lead, None
         if base is not None and previous is not None:
             on = by_length or _continues(previous, link, weaver.block)
-            after = _reply_bounds(previous, base, link, on, weaver, books)
-            reply_at = previous.isl if after else None
-            if after:  # what follows a reply is no leading layer
-                bounds = [(min(end, previous.isl), layer) for end, layer in lead] + after
+            reply_at = _reply_start(previous, link, on, books)
+            if reply_at is not None:
+                bounds = _around_reply(lead, weaver, base, previous.out)
         fresh = _fresh(link, happened, kept, lead, weaver.block)
         parts = marks(kept, link.isl, bounds, fresh)
         woven = weaver.prompt(link.ids, parts, (base.turn, base.pieces) if base else None, kept)
@@ -136,21 +135,26 @@ def _continues(previous: Link, link: Link, block: int) -> bool:
     return shared > 0 and shared >= min(len(previous.ids), previous.isl // block)
 
 
-def _reply_bounds(
-    previous: Link, base: Root, link: Link, on: bool, weaver: Weaver, books: Books
-) -> list[tuple[int, Layer]]:
-    """The bounds of the previous turn's reply in this prompt: its start and its end, or none."""
+def _reply_start(previous: Link, link: Link, on: bool, books: Books) -> int | None:
+    """Where the previous turn's reply begins in this prompt, which goes `on` from it or not; None: nowhere."""
     if not previous.out:
-        return []
+        return None
     if not on:
         books.note("reply unknown: the next prompt does not go on from this one")
-        return []
+        return None
     if link.isl - previous.isl < previous.out:
         books.note("reply unknown: the next prompt grew by less")
-        return []
+        return None
     books.note("reply taken from the next prompt's growth (inferred)")
-    tail = weaver.segments[base.pieces[-1].segment].layer
-    return [(previous.isl, tail), (previous.isl + previous.out, "assistant")]
+    return previous.isl
+
+
+def _around_reply(lead: Lead, weaver: Weaver, base: Root, out: int) -> list[tuple[int, Layer]]:
+    """The bounds of a prompt that holds a reply of `out` tokens behind its base: nothing behind that is leading."""
+    bounds = [(min(end, base.isl), layer) for end, layer in lead]
+    if base.pieces:
+        bounds.append((base.isl, weaver.segments[base.pieces[-1].segment].layer))
+    return [*bounds, (base.isl + out, "assistant")]
 
 
 def _event(previous: Link | None, link: Link, kept: int, *, last: bool, books: Books) -> TurnEvent | None:

@@ -37,47 +37,61 @@ def whole_blocks(call: Call, block: int) -> int:
 
 
 def contexts(strand: Strand, block: int) -> list[Context]:
-    """The lines of a strand, in order of their first calls; the first is the strand's main line."""
+    """The lines of a strand; the first is its main line, side lines follow in order of their first calls."""
     lines: list[Context] = []
     for position, call in enumerate(strand.calls):
-        if not lines:
-            lines.append(Context([call]))
-            continue
-        shared = [common(line.last.request.ids, call.request.ids) for line in lines]
-        home = _home(lines, shared, call, strand, block, strand.calls[position + 1 :])
+        home = _home(lines, call, strand, block, strand.calls[position + 1 :]) if lines else None
         if home is not None:
             home.calls.append(call)
             continue
-        best = max(range(len(lines)), key=shared.__getitem__)
-        lines.append(Context([call], side=True, root=lines[best].last if shared[best] else None))
-    return lines
+        near, shared = _nearest(lines, call, block)
+        side = any(not line.side for line in lines)
+        lines.append(Context([call], side, root=near.last if side and near is not None and shared else None))
+    return sorted(lines, key=lambda line: line.side)
 
 
-def _home(
-    lines: list[Context], shared: list[int], call: Call, strand: Strand, block: int, later: Sequence[Call]
-) -> Context | None:
+def _nearest(lines: Sequence[Context], call: Call, block: int) -> tuple[Context | None, int]:
+    """The line whose last prompt shares most ids with the call's, and how many; of equals one that it goes on from."""
+    best: tuple[Context | None, int] = None, 0
+    exact = False
+    for line in lines:
+        ids = line.last.request.ids
+        if best[1] and not _starts_with(ids, call.request.ids, best[1]):
+            continue  # shares less
+        shared = common(ids, call.request.ids)
+        goes_on = shared > 0 and shared >= whole_blocks(line.last, block)
+        if best[0] is None or (shared, goes_on) > (best[1], exact):
+            best, exact = (line, shared), goes_on
+    return best
+
+
+def _home(lines: list[Context], call: Call, strand: Strand, block: int, later: Sequence[Call]) -> Context | None:
     """The line that the call continues, None for a new one."""
-    idle = [i for i, line in enumerate(lines) if line.last.over <= call.start + strand.slack]
-    exact = [i for i in idle if shared[i] and shared[i] >= whole_blocks(lines[i].last, block)]
-    exact = [i for i in exact if call.request.isl >= lines[i].last.request.isl]
-    if exact:
-        return lines[max(exact, key=lambda i: (shared[i], -i))]
-    if not idle:
+    idle = [line for line in lines if line.last.over <= call.start + strand.slack]
+    line, kept = _nearest(idle, call, block)
+    if line is None:
         return None
-    best = max(idle, key=lambda i: (shared[i], -i))
-    line, kept = lines[best], shared[best]
+    longer = call.request.isl >= line.last.request.isl
+    if kept and longer and kept >= whole_blocks(line.last, block):
+        return line
     if line.side and kept < SHARE * len(line.last.request.ids):
-        best, line, kept = 0, lines[0], shared[0]
-        if 0 not in idle:
+        line = next((other for other in idle if not other.side), None)
+        if line is None:
             return None
+        kept = common(line.last.request.ids, call.request.ids)
     if _returned_to(line.last.request.ids, kept, later):
         return None
-    goes_on = _built_on(call.request.ids, kept, later)
+    if _built_on(call.request.ids, kept, later):
+        return None if _was_aside(line, call, kept) else line
     leading = max((end for end, _ in strand.lead), default=0)
-    shrinks = call.request.isl < line.last.request.isl
-    if not goes_on and ((shrinks and kept * block <= leading + block) or not kept):
-        return None
-    return line
+    return line if kept and (longer or kept * block > leading + block) else None
+
+
+def _was_aside(line: Context, call: Call, kept: int) -> bool:
+    """Whether a main line was none: one small call of another context, before the real one. Then it becomes a side."""
+    small = 2 * line.last.request.isl <= call.request.isl
+    line.side = line.side or (not kept and small and len(line.calls) == 1)
+    return line.side and not kept
 
 
 def _returned_to(ids: array[int], kept: int, later: Sequence[Call]) -> bool:

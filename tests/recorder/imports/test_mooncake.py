@@ -63,7 +63,9 @@ def test_delta_rows_are_put_behind_history_and_reply(tmp_path: Path) -> None:
         ([(16, 1, [0, 1, 2, 3]), (8, 1, [0, 9]), (12, 1, [0, 9, 10])], [16, 8, 12]),
         # shorter than a block, so that ids cannot tell: the lengths grow by at least the reply
         ([(1, 0, [5]), (3, 1, [6]), (6, 1, [7, 8])], [1, 3, 6]),
+        ([(1, 9, [5]), (3, 9, [5]), (6, 1, [5, 8])], [1, 3, 6]),  # an id that stays says it too
         ([(100, 50, None), (300, 20, None), (600, 1, None)], [100, 300, 600]),  # no ids at all
+        ([(0, 5, None), (9, 1, None)], [0, 9]),  # an empty prompt
         ([(100, 50, None), (120, 20, None), (600, 1, None)], [100, 270, 890]),  # grew by less than the reply: deltas
         ([(40, 8, range(10)), (41, 7, range(20, 31))], [40, 89]),  # longer, but of other ids: a delta
     ],

@@ -51,6 +51,15 @@ def lines(*rows: tuple[float, list[int]], took: float = 1.0, slack: float = 0.05
         ([(0, [1, 2, 3, 4]), (2, [1, 2, 3]), (4, [1, 2, 3, 9])], [([0, 1, 2], False)]),
         # a prefix of the context while a later call returns to all of it
         ([(0, [1, 2, 3, 4]), (2, [1, 2, 3]), (4, [1, 2, 3, 4, 5])], [([0, 2], False), ([1], True)]),
+        # a small call of another context in front of the real one
+        ([(0, [9]), (2, [1, 2, 3]), (4, [1, 2, 3, 4])], [([1, 2], False), ([0], True)]),
+        # a first prompt of the same size, whose head changed: a reset
+        ([(0, [9, 10]), (2, [1, 2, 3]), (4, [1, 2, 3, 4])], [([0, 1, 2], False)]),
+        # most of the main context is kept, all of a short side prompt, too
+        (
+            [(0, [1, 2, 3, 4, 5]), (0.5, [1, 2]), (2, [1, 2, 3, 4, 6]), (4, [1, 2, 3, 4, 6, 7])],
+            [([0, 2, 3], False), ([1], True)],
+        ),
         ([], []),
     ],
 )
