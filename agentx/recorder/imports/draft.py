@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -69,7 +70,7 @@ class Draft:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         if kind is None:
             return
-        if not isinstance(error, WriteFailed):
+        with suppress(WriteFailed):  # the disk is full: what failed is being told already
             self._file.close()
         if isinstance(error, BadInput) and self.part.exists():
             os.unlink(self.part)

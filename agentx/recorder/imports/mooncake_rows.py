@@ -47,7 +47,8 @@ class Row:
 def row_of(line: Line, path: Path) -> Row:
     """A line as a row. Raises BadInput, with the line, for what is no Mooncake row."""
     value = parse(line.data, path, line.number)
-    if not isinstance(value, dict) or not ({"input_length", "hash_ids"} & value.keys() or _has_text(value)):
+    foreign = not isinstance(value, dict) or "parent_chat_id" in value  # Bailian rows are linked by it
+    if foreign or not ({"input_length", "hash_ids"} & value.keys() or _has_text(value)):
         message = f"not a Mooncake row: this looks like {looks_like(value)}"
         raise BadInput(message, file=path, line=line.number)
     try:

@@ -64,7 +64,11 @@ def parse(data: bytes, path: Path, line: int | None = None) -> Any:
     except json.JSONDecodeError as error:
         at = line if line is not None else error.lineno
         if error.pos >= len(error.doc.rstrip()) or error.msg.startswith("Unterminated"):
-            raise BadInput("the JSON is cut in the middle", file=path, line=at) from None
+            whole = line is not None and data.endswith(b"\n")
+            message = (
+                "this line is no whole JSON value; one a line is needed" if whole else "the JSON is cut in the middle"
+            )
+            raise BadInput(message, file=path, line=at) from None
         raise BadInput(f"not JSON: {error.msg} at column {error.colno}{_text(data)}", file=path, line=at) from None
     except (ValueError, RecursionError) as error:
         raise BadInput(f"not JSON: {str(error).split(':')[0]}", file=path, line=line) from None

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 import pytest
 
 from agentx.core import Header, Output, Piece, Prompt, Segment, Session, Turn
 from agentx.errors import BadInput
+from agentx.frames import WriteFailed
 from agentx.recorder.imports.books import Books
 from agentx.recorder.imports.draft import Draft
 from agentx.trace import canonical, read_trace
@@ -67,6 +69,12 @@ def test_refused_input_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(BadInput):
         fails(tmp_path / "a.trace", BadInput("row 7 is bad"))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_full_disk_leaves_a_readable_part(tmp_path: Path) -> None:
+    with pytest.raises(WriteFailed, match=r"a\.trace\.part: writing failed: the disk is full"):
+        fails(tmp_path / "a.trace", WriteFailed(tmp_path / "a.trace.part", OSError(errno.ENOSPC, "no space")))
+    assert [session.id for session in read_trace(tmp_path / "a.trace.part")] == ["s"]
 
 
 def test_an_interrupted_import_leaves_a_readable_part(tmp_path: Path) -> None:

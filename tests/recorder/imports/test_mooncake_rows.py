@@ -45,6 +45,7 @@ def test_a_row_is_read_whole(tmp_path: Path) -> None:
         ({"text_input": "hello", "output_length": 1}, "the row carries text and no input_length"),
         ({"messages": [], "output_length": 1}, "the row carries text and no input_length"),
         ({"requests": [], "block_size": 64}, "not a Mooncake row: this looks like a Weka session (agentx import weka)"),
+        (row(4, 1, [1], chat_id=1, parent_chat_id=-1), "not a Mooncake row: this looks like a Bailian trace"),
         ([1], "not a Mooncake row: this looks like a JSON list"),
     ],
 )

@@ -20,6 +20,7 @@ from agentx.trace_bodies import Invalid
         (b'{"a": 1', "f.json:3: the JSON is cut in the middle"),
         (b'{"a": "x', "f.json:3: the JSON is cut in the middle"),
         (b'{"a": [1, 2', "f.json:3: the JSON is cut in the middle"),
+        (b'{"a": 1\n', "f.json:3: this line is no whole JSON value"),  # more lines follow
         (b'{"a": 1}}', "f.json:3: not JSON: Extra data at column 9"),
         (b"A,B,C\n1,2,3", "f.json:3: not JSON: Expecting value at column 1; it looks like CSV"),
         (b'{"a": NaN}', "f.json:3: not JSON: NaN is not a number"),
