@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 
+from agentx.engine.host import HostedCache
 from agentx.engine.jobs import Job
 from agentx.engine.messages import (
     Admitted,
@@ -41,7 +42,22 @@ __all__ = [
     "load_engine",
 ]
 
-ACCEPT_WINDOW = 40  # decode steps that the acceptance gauge looks at (SGLang's decode log interval)
+
+def cache_of(settings: EngineSettings, subscriber: Callable[[CacheEvent], None] | None = None) -> RadixCache:
+    """The prefix cache that the settings describe, with a host tier when they give it tokens."""
+    cache = settings.cache
+    if not cache.host.tokens:
+        return RadixCache(cache.pool, cache.page, cache.policy, bigram=cache.bigram, subscriber=subscriber)
+    return HostedCache(
+        cache.pool,
+        cache.page,
+        cache.policy,
+        host_capacity=cache.host.tokens,
+        write=cache.host.write,
+        load_back_threshold=cache.host.load_back_threshold,
+        bigram=cache.bigram,
+        subscriber=subscriber,
+    )
 
 
 class Engine:
@@ -49,9 +65,8 @@ class Engine:
 
     def __init__(self, settings: EngineSettings, subscriber: Callable[[CacheEvent], None] | None = None) -> None:
         self.settings = settings
-        cache = settings.cache
         self._tally = Tally()
-        self._cache = RadixCache(cache.pool, cache.page, cache.policy, bigram=cache.bigram, subscriber=subscriber)
+        self._cache = cache_of(settings, subscriber)
         self._scheduler = Scheduler(settings, self._cache, self._tally)
         self._jobs: dict[str, Job] = {}
         self._events: list[Event] = []  # those of aborts, for the next step
@@ -125,6 +140,13 @@ class Engine:
             used=cache.capacity - cache.free - cache.evictable,
             decode_context=sum(job.computed for job in scheduler.running),
             new_token_ratio=scheduler.ratio,
+            accept_length=scheduler.accept_length,
+            backed_up=cache.backed_up,
+            loaded_back=cache.loaded_back,
+            dropped_unbacked=cache.dropped_unbacked,
+            dropped_host_pressure=cache.dropped_host_pressure,
+            host_total=cache.host_capacity,
+            host_used=cache.host_capacity - cache.host_free,
         )
 
     def check_integrity(self) -> None:

@@ -19,7 +19,7 @@ Tier = Literal["device", "host"]
 class CacheEvent:
     """What happened to one node. `key` is the node's own ids, `start` the tokens above it; `parent` is its parent node
     (for a split: the new node that took the head of `node`). Causes: insert, restore, read, write, capacity, demote,
-    threshold, unbacked, host_pressure, flush."""
+    double, unbacked, host_pressure."""
 
     kind: Kind
     tier: Tier

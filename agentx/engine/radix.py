@@ -34,7 +34,8 @@ class RadixCache:
     ) -> None:
         self.capacity, self.page = capacity, page
         self.subscriber = subscriber
-        self.evicted = self.dropped_unbacked = 0
+        self.evicted = self.dropped_unbacked = self.dropped_host_pressure = self.backed_up = self.loaded_back = 0
+        self.host_capacity = self.host_free = 0
         self._priority = POLICIES[policy]
         self._shift = 1 if bigram else 0
         self._extra = ID_BYTES * self._shift
@@ -46,6 +47,7 @@ class RadixCache:
     def clear(self) -> None:
         """Forget everything. No lease may be open."""
         self.root = Node(0, None, b"", b"", 0, 0.0)
+        self.root.device = True
         self.free = self.capacity
         self.evictable = self.protected = 0
         self._leaves: list[tuple[tuple[float, ...], int, Node]] = []

@@ -7,6 +7,7 @@ admission. When a decode step does not fit, requests with the shortest replies a
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass
 
 from agentx.engine import admission, timing
@@ -18,6 +19,7 @@ from agentx.engine.nodes import ID_BYTES, Lease
 from agentx.engine.radix import RadixCache
 from agentx.engine.settings import EngineSettings
 
+ACCEPT_WINDOW = 40  # decode steps that the acceptance gauge looks at (SGLang's decode log interval)
 REFRESH_PASSES, REFRESH_REQUESTS = 32, 128  # S2: how often, and for how many, waiting prefixes are kept fresh
 OUT_OF_MEMORY = (
     500,
@@ -47,10 +49,16 @@ class Scheduler:
         self._reserve = settings.speculation.reserve
         self._full = False
         self._passes = 0
+        self._accepted: deque[int] = deque(maxlen=ACCEPT_WINDOW)
 
     @property
     def idle(self) -> bool:
         return not (self.waiting or self.running or self.chunked)
+
+    @property
+    def accept_length(self) -> float | None:
+        """Mean tokens per verification step of late; None without speculation."""
+        return sum(self._accepted) / len(self._accepted) if self._accepted and self._reserve else None
 
     def plan(self, now: float, events: list[Event]) -> Batch | None:
         """The batch that starts at `now`: prefill if any, else decode, else None."""
@@ -191,12 +199,11 @@ class Scheduler:
                 return None
         page = self.cache.page
         ends = [self._decode_end(job) for job in self.running]
-        need = sum(
-            self.cache.ceil(end) - self.cache.ceil(_lease(job).allocated)
-            for job, end in zip(self.running, ends, strict=True)
-        )
-        spare = page * len(self.running)
-        self.cache.make_room(spare if page > 1 and not self._reserve else need + (spare if page > 1 and need else 0))
+        if page == 1 or self._reserve:
+            need = sum(end - _lease(job).allocated for job, end in zip(self.running, ends, strict=True))
+            self.cache.make_room(need + page * len(self.running) if page > 1 and need else need)
+        else:  # as if each needed a page
+            self.cache.make_room(page * len(self.running))
         for job, end in zip(self.running, ends, strict=True):
             self.cache.extend(_lease(job), end)
         context = sum(job.computed for job in self.running)
@@ -250,6 +257,7 @@ class Scheduler:
 
     def _complete_decode(self, batch: Batch, events: list[Event]) -> None:
         accepted = self.acceptance.draw()  # one draw for the whole batch
+        self._accepted.append(accepted)
         self.tally.decode_steps += 1
         for job in batch.jobs:
             if job.aborted:

@@ -64,7 +64,7 @@ def test_a_timing_is_given_whole() -> None:
 @pytest.mark.parametrize("value", ["-1ms", "0.004", "4 lightyears"])
 def test_a_constant_is_a_time(value: str) -> None:
     timing = EngineSettings().model_dump(mode="json")["timing"] | {"decode_step": value}
-    with pytest.raises(BadInput, match="timing.decode_step"):
+    with pytest.raises(BadInput, match=r"timing\.decode_step"):
         load(f"timing: {{{', '.join(f'{key}: {text}' for key, text in timing.items())}}}")
 
 
