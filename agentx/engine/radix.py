@@ -210,15 +210,16 @@ class RadixCache:
             if child is None:
                 break
             name = b""
-            child.stamp = self._tick()
+            self._clock += 1.0
+            child.stamp = self._clock
             length = child.units
             if length > units - at or not ids.startswith(child.key, start):
                 length = self._shared(child.key, ids, at, units)
                 child = self._split(child, length, at, "write")
-            if child.device:
-                doubles += max(0, length - max(0, own - at))
-            else:
+            if not child.device:
                 self._restore(child, at)
+            elif at + length > own:
+                doubles += length - max(0, own - at)
             node = child
             at += length
             if at > inserted:
