@@ -5,6 +5,10 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from agentx.engine.http_script import Script
 
 HOST = "127.0.0.1"
 PORT = 30000  # SGLang's own default
@@ -15,9 +19,11 @@ examples:
   agentx serve --port 30000                              the built-in target "laptop"
   agentx serve laptop --port 30000 --set cache.pool=8000      with a cache of 8,000 tokens
   agentx serve my-target.yaml --port 0 --log hits.jsonl  any free port; one line per request, with its cache hits
+  agentx serve --replies script.yaml                     answers by rules on the last message, tool calls too
 
-The URL is printed on stderr once the server answers. It speaks /v1/chat/completions, /generate, /v1/models, /tokenize,
-/server_info, /flush_cache, /metrics and /ready in the shapes of SGLang 0.5.23. Ctrl-C ends it.
+The URL is printed on stderr once the server answers. It speaks /v1/chat/completions, /v1/completions, /v1/messages,
+/v1/responses, /generate and the routes around them in the shapes of SGLang 0.5.23 (docs/reference/serve.md lists all,
+and how rules are written). Ctrl-C ends it.
 """
 
 
@@ -44,6 +50,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="KEY=VALUE",
         help="override one key of the target; may be repeated",
     )
+    parser.add_argument(
+        "--replies",
+        type=Path,
+        metavar="FILE",
+        help="answer by the rules in this YAML or JSON Lines file; what none matches, by the engine's own words",
+    )
     parser.add_argument("--log", type=Path, metavar="FILE", help="append one JSON line per request that ended")
 
 
@@ -52,6 +64,7 @@ def run(args: argparse.Namespace) -> int:
     from agentx.engine.settings import load_engine
 
     settings = load_engine(resolve("targets", args.target), sets=args.set)
+    script = None if args.replies is None else _script(args.replies)
     if not _loopback(args.host):
         print(f"warning: {args.host} can be reached from other machines, and nothing asks for a key", file=sys.stderr)
 
@@ -64,10 +77,16 @@ def run(args: argparse.Namespace) -> int:
         stop = asyncio.Event()
         for number in (signal.SIGINT, signal.SIGTERM):
             asyncio.get_running_loop().add_signal_handler(number, stop.set)
-        await serve(settings, host=args.host, port=args.port, log=args.log, ready=_announce, stop=stop)
+        await serve(settings, host=args.host, port=args.port, log=args.log, ready=_announce, stop=stop, script=script)
 
     asyncio.run(main())
     return 0
+
+
+def _script(path: Path) -> Script:
+    from agentx.engine.http_script import Script, load_rules
+
+    return Script(load_rules(path), lambda message: print(f"note: {path}: {message}", file=sys.stderr, flush=True))
 
 
 def _announce(url: str) -> None:

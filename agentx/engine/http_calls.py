@@ -6,17 +6,19 @@ The limits and their wording are those of SGLang 0.5.23, so that a client that k
 from __future__ import annotations
 
 import uuid
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import pydantic
 
+from agentx.engine.http_parts import Scripted
 from agentx.engine.settings import EngineSettings
-from agentx.engine.tokenizer import chat_ids, ids_from_list, text_ids
+from agentx.engine.tokenizer import chat_ids, ids_from_list, ids_to_text, message_text, text_ids
 
 GENERATE_TOKENS = 128  # what /generate makes when it is not told (SGLang's sampling default)
 
-_Body = TypeVar("_Body", bound=pydantic.BaseModel)
+Body = TypeVar("Body", bound=pydantic.BaseModel)
 
 
 class Rejected(Exception):
@@ -29,7 +31,11 @@ class Rejected(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One request to generate: `prompt` is token ids as bytes, four per token."""
+    """One request to generate: `prompt` is token ids as bytes, four per token.
+
+    `last` is what its last message says, `tools` whether calls of tools are shown as such, `script` the reply if it is
+    known beforehand, `told` what the reply has to repeat of the request.
+    """
 
     rid: str
     model: str
@@ -42,13 +48,17 @@ class Call:
     include_usage: bool = False
     continuous_usage: bool = False
     cached_details: bool = False
+    last: str = ""
+    tools: bool = False
+    script: Scripted | None = None
+    told: Mapping[str, object] = field(default_factory=dict)
 
     @property
     def prompt_tokens(self) -> int:
         return len(self.prompt) // 4
 
 
-class _StreamOptions(pydantic.BaseModel):
+class StreamOptions(pydantic.BaseModel):
     include_usage: bool | None = False
     continuous_usage_stats: bool | None = False
 
@@ -57,6 +67,7 @@ class _Chat(pydantic.BaseModel):
     messages: list[dict[str, Any]]
     model: str = "default"
     tools: list[dict[str, Any]] | None = None
+    tool_choice: str | dict[str, Any] | None = None
     input_ids: list[int] | None = None
     max_tokens: int | None = None
     max_completion_tokens: int | None = None
@@ -64,7 +75,7 @@ class _Chat(pydantic.BaseModel):
     ignore_eos: bool = False
     n: int | None = 1
     stream: bool | None = False
-    stream_options: _StreamOptions | None = None
+    stream_options: StreamOptions | None = None
     return_cached_tokens_details: bool = False
     cache_salt: str | None = None
     extra_key: str | None = None
@@ -100,45 +111,50 @@ class _Detokenize(pydantic.BaseModel):
 
 def chat_call(body: bytes, settings: EngineSettings) -> Call:
     """A `/v1/chat/completions` body. Raises Rejected."""
-    chat = _parse(_Chat, body)
-    prompt = _ids(chat.input_ids) if chat.input_ids is not None else _rendered(chat.messages, chat.tools)
-    options = chat.stream_options or _StreamOptions()
+    chat = parse_body(_Chat, body)
+    tools = [] if chat.tool_choice == "none" else chat.tools or []
+    prompt = prompt_ids(chat.input_ids) if chat.input_ids is not None else rendered(chat.messages, tools)
+    options = chat.stream_options or StreamOptions()
     limit = chat.max_tokens if chat.max_completion_tokens is None else chat.max_completion_tokens
-    _one(chat.n)
+    check_limit(limit, settings)
+    one_choice(chat.n)
     call = Call(
         rid=chat.rid or uuid.uuid4().hex,
         model=chat.model,
         prompt=prompt,
-        max_new=_limit(limit, prompt, settings),
+        max_new=limit_of(limit, prompt, settings),
         min_new=chat.min_tokens or 0,
         ignore_eos=chat.ignore_eos,
-        namespace=_namespace(chat.cache_salt, chat.extra_key),
+        namespace=namespace_of(chat.cache_salt, chat.extra_key),
         stream=bool(chat.stream),
         include_usage=bool(options.include_usage),
         # As in SGLang, counts on every chunk are a refinement of usage that was asked for.
         continuous_usage=bool(options.include_usage and options.continuous_usage_stats),
         cached_details=chat.return_cached_tokens_details,
+        last=said(chat.messages),
+        tools=bool(tools),
     )
-    return _checked(call, settings)
+    return checked(call, settings)
 
 
 def generate_call(body: bytes, settings: EngineSettings) -> Call:
     """A `/generate` body that can be read. Raises Rejected; `check_context` is still to be asked."""
-    generate = _parse(_Generate, body)
+    generate = parse_body(_Generate, body)
     if (generate.text is None) == (generate.input_ids is None):
         raise Rejected("Either text or input_ids should be provided, and not both.")
-    prompt = text_ids(generate.text) if generate.text is not None else _ids(generate.input_ids)
+    prompt = text_ids(generate.text) if generate.text is not None else prompt_ids(generate.input_ids)
     sampling = generate.sampling_params
-    _one(sampling.n)
+    one_choice(sampling.n)
     return Call(
         rid=generate.rid or uuid.uuid4().hex,
         model="",
         prompt=prompt,
-        max_new=_limit(sampling.max_new_tokens, prompt, settings),
+        max_new=limit_of(sampling.max_new_tokens, prompt, settings),
         min_new=sampling.min_new_tokens or 0,
         ignore_eos=sampling.ignore_eos,
-        namespace=_namespace(generate.cache_salt, generate.extra_key),
+        namespace=namespace_of(generate.cache_salt, generate.extra_key),
         stream=generate.stream,
+        last=generate.text if generate.text is not None else ids_to_text(prompt),
     )
 
 
@@ -166,11 +182,11 @@ def check_context(call: Call, settings: EngineSettings) -> None:
 
 def tokenize_call(body: bytes) -> list[bytes] | bytes:
     """The ids that a `/tokenize` body asks for: one run, or one per prompt of a list. Raises Rejected."""
-    call = _parse(_Tokenize, body)
+    call = parse_body(_Tokenize, body)
     if (call.prompt is None) == (call.messages is None):
         raise Rejected("Exactly one of 'prompt' or 'messages' must be provided.")
     if call.messages is not None:
-        return _rendered(call.messages, call.tools)
+        return rendered(call.messages, call.tools)
     if isinstance(call.prompt, list):
         return [text_ids(prompt) for prompt in call.prompt]
     return text_ids(call.prompt or "")
@@ -178,15 +194,26 @@ def tokenize_call(body: bytes) -> list[bytes] | bytes:
 
 def detokenize_call(body: bytes) -> bytes:
     """The ids in a `/detokenize` body. Raises Rejected."""
-    return _ids(_parse(_Detokenize, body).tokens)
+    return prompt_ids(parse_body(_Detokenize, body).tokens)
 
 
-def _checked(call: Call, settings: EngineSettings) -> Call:
+def checked(call: Call, settings: EngineSettings) -> Call:
+    """`call`, if the context can hold it. Raises Rejected."""
     check_context(call, settings)
     return call
 
 
-def _parse(model: type[_Body], body: bytes) -> _Body:
+def check_limit(limit: int | None, settings: EngineSettings) -> None:
+    """Raises Rejected for a reply that no context holds, whatever the prompt: chat looks at that first."""
+    if limit is not None and limit > settings.context:
+        raise Rejected(
+            f"max_completion_tokens is too large: {limit}.This model supports at most {settings.context} completion "
+            "tokens."
+        )
+
+
+def parse_body(model: type[Body], body: bytes) -> Body:
+    """A body as `model`. Raises Rejected, which names the first field that is wrong."""
     try:
         return model.model_validate_json(body)
     except pydantic.ValidationError as error:
@@ -196,7 +223,8 @@ def _parse(model: type[_Body], body: bytes) -> _Body:
         raise Rejected(message + (f" (and {more} more)" if more else ""), kind="Bad Request") from error
 
 
-def _rendered(messages: list[dict[str, Any]], tools: list[dict[str, Any]] | None) -> bytes:
+def rendered(messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] | None) -> bytes:
+    """The ids of a conversation. Raises Rejected for one that has no messages or one that cannot be read."""
     if not messages:
         raise Rejected("Messages cannot be empty.")
     try:
@@ -205,22 +233,33 @@ def _rendered(messages: list[dict[str, Any]], tools: list[dict[str, Any]] | None
         raise Rejected(f"messages: {error}", kind="Bad Request") from error
 
 
-def _ids(ids: list[int] | None) -> bytes:
+def said(messages: Sequence[Mapping[str, Any]]) -> str:
+    """What the last message says; nothing when it says nothing that can be read."""
+    try:
+        return message_text(messages[-1]) if messages else ""
+    except ValueError:
+        return ""
+
+
+def prompt_ids(ids: list[int] | None) -> bytes:
+    """Numbers as ids. Raises Rejected."""
     try:
         return ids_from_list(ids or [])
     except ValueError as error:
         raise Rejected(str(error)) from error
 
 
-def _one(n: int | None) -> None:
+def one_choice(n: int | None) -> None:
+    """Raises Rejected for more than one."""
     if n not in (None, 1):
         raise Rejected(f"this engine makes one choice per request: n must be 1, got {n}.")
 
 
-def _limit(asked: int | None, prompt: bytes, settings: EngineSettings) -> int:
+def limit_of(asked: int | None, prompt: bytes, settings: EngineSettings) -> int:
     """Without a limit a reply may fill the context (SGLang leaves one token free)."""
     return asked if asked is not None else max(0, settings.context - len(prompt) // 4 - 1)
 
 
-def _namespace(salt: str | None, key: str | None) -> str:
+def namespace_of(salt: str | None, key: str | None) -> str:
+    """The cache's namespace of a request; both empty is the common one."""
     return f"{salt or ''}\0{key or ''}" if salt or key else ""

@@ -62,7 +62,8 @@ class LiveEngine:
         if call.rid in self._jobs:
             raise Rejected(f"Duplicate request ID detected: {call.rid}")
         now = time.monotonic()
-        request = Request(call.rid, call.prompt, call.max_new, call.min_new, call.ignore_eos, call.namespace)
+        reply = b"" if call.script is None else call.script.ids
+        request = Request(call.rid, call.prompt, call.max_new, call.min_new, call.ignore_eos, call.namespace, reply)
         self.engine.submit(request, now)
         job = self._jobs[call.rid] = Job(Progress(call, now, time.time()))
         self._bell.set()
@@ -75,6 +76,22 @@ class LiveEngine:
             self.metrics.aborted()
             self.engine.abort(rid, time.monotonic())
             self._bell.set()
+
+    def abort(self, rid: str | None) -> None:
+        """End a request, or (None) all of them, as its owner asks: the reply ends with reason `abort`. An unknown id
+        is ignored. SGLang counts one abort, however many requests it ends."""
+        rids = [*self._jobs] if rid is None else [rid] if rid in self._jobs else []
+        if rid is None or rids:
+            self.metrics.aborted()
+        for each in rids:
+            self.engine.abort(each, time.monotonic())
+        self._bell.set()
+
+    @property
+    def waiting_tokens(self) -> int:
+        """Prompt tokens of the requests that were never admitted so far."""
+        prompts = (job.progress for job in self._jobs.values() if job.progress.cached_device is None)
+        return sum(progress.call.prompt_tokens for progress in prompts)
 
     def close(self) -> None:
         """End every request that is still in the engine, so that the log has its line. `run` must have ended."""

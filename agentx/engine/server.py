@@ -17,6 +17,7 @@ from aiohttp import web
 from agentx.engine.engine import EngineSettings
 from agentx.engine.http_live import LiveEngine, Log
 from agentx.engine.http_routes import Server
+from agentx.engine.http_script import Script
 from agentx.errors import BadInput
 
 MODEL = "agentx"
@@ -32,16 +33,18 @@ async def serve(
     log: Path | None,
     ready: Callable[[str], None],
     stop: asyncio.Event,
+    script: Script | None = None,
 ) -> None:
     """Serve until `stop` is set; `ready` is told the base URL once the server answers. Port 0 takes a free one.
 
-    `log` gets one JSON line per request, as it ends. Raises BadInput for an address that cannot be used and for a log
-    that cannot be written: a request is answered and recorded, or the server ends.
+    `log` gets one JSON line per request, as it ends; `script` answers what its rules match. Raises BadInput for an
+    address that cannot be used and for a log that cannot be written: a request is answered and recorded, or the server
+    ends.
     """
     with contextlib.ExitStack() as stack:
         live = LiveEngine(settings, model=MODEL, log=_opened(log, stack))
         runner = web.AppRunner(
-            Server(live).app(),
+            Server(live, script).app(),
             handler_cancellation=True,
             keepalive_timeout=KEEP_ALIVE,
             shutdown_timeout=GRACE,
@@ -66,7 +69,12 @@ async def serve(
 
 @contextlib.contextmanager
 def running(
-    settings: EngineSettings, *, host: str = "127.0.0.1", port: int = 0, log: Path | None = None
+    settings: EngineSettings,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    log: Path | None = None,
+    script: Script | None = None,
 ) -> Iterator[str]:
     """A server in a thread of its own for as long as the context lasts; gives its base URL.
 
@@ -77,9 +85,11 @@ def running(
 
     async def main() -> None:
         loop, stop = asyncio.get_running_loop(), asyncio.Event()
-        await serve(
-            settings, host=host, port=port, log=log, ready=lambda url: started.set_result((loop, stop, url)), stop=stop
-        )
+
+        def ready(url: str) -> None:
+            started.set_result((loop, stop, url))
+
+        await serve(settings, host=host, port=port, log=log, ready=ready, stop=stop, script=script)
 
     def run() -> None:
         try:

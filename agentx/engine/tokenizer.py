@@ -17,6 +17,7 @@ MARKERS: Mapping[str, bytes] = {
     role: number.to_bytes(WORD, "little")
     for role, number in (("system", 1), ("developer", 1), ("user", 2), ("assistant", 3), ("tool", 4))
 }
+THINK, THINK_END = "<think>", "</think>"
 _SPECIAL = frozenset(MARKERS.values())
 
 
@@ -29,12 +30,12 @@ def text_ids(text: str) -> bytes:
 def chat_ids(messages: Iterable[Mapping[str, object]], tools: Sequence[object] = ()) -> bytes:
     """Ids of a conversation and of the marker that asks for a reply.
 
-    `tools`, where given, come first, as a system message of their JSON. Raises ValueError for a message that has no
-    known role or whose content is not text.
+    `tools`, where given, come first, as a system message of their JSON: name, description and parameters of each.
+    Raises ValueError for a message that has no known role or whose content is not text.
     """
     parts = []
     if tools:
-        parts += [MARKERS["system"], text_ids(_json(tools))]
+        parts += [MARKERS["system"], text_ids(compact([_tool(tool) for tool in tools]))]
     for message in messages:
         role = message.get("role")
         marker = MARKERS.get(role) if isinstance(role, str) else None
@@ -46,12 +47,11 @@ def chat_ids(messages: Iterable[Mapping[str, object]], tools: Sequence[object] =
 
 
 def message_text(message: Mapping[str, object]) -> str:
-    """What a message says: its content (null is empty, parts are joined), then its tool calls as JSON.
+    """What a message says: its reasoning, its content (null is empty, parts are joined), its tool calls.
 
     Raises ValueError for content of another kind.
     """
     content = message.get("content")
-    calls = message.get("tool_calls")
     if content is None:
         text = ""
     elif isinstance(content, str):
@@ -60,7 +60,23 @@ def message_text(message: Mapping[str, object]) -> str:
         text = "".join(map(_part_text, content))
     else:
         raise ValueError(f"content must be text, a list of parts or null, got {type(content).__name__}")
-    return text + _json(calls) if calls else text
+    reasoning, calls = message.get("reasoning_content"), message.get("tool_calls")
+    if isinstance(reasoning, str) and reasoning:
+        text = f"{THINK}{reasoning}{THINK_END}{text}"
+    return text + calls_text(calls) if isinstance(calls, list) and calls else text
+
+
+def calls_text(calls: Sequence[object]) -> str:
+    """Tool calls as OpenAI's chat has them, as the text that a model would write to make them."""
+    return compact([_call(call) for call in calls])
+
+
+def compact(value: object) -> str:
+    """JSON without spaces, keys in the order they have. Raises ValueError for what is nested too deeply."""
+    try:
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    except RecursionError:
+        raise ValueError("tools and tool calls must not be nested that deeply") from None
 
 
 def ids_from_list(ids: Sequence[int]) -> bytes:
@@ -99,5 +115,24 @@ def _part_text(part: object) -> str:
     return str(part["text"])
 
 
-def _json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+def _call(call: object) -> object:
+    function = call.get("function") if isinstance(call, dict) else None
+    if not isinstance(function, dict):
+        return call
+    return {"name": function.get("name"), "arguments": _arguments(function.get("arguments"))}
+
+
+def _arguments(text: object) -> object:
+    """Arguments as the value that their JSON stands for; as they are when they are none."""
+    try:
+        return json.loads(text) if isinstance(text, str) else text
+    except (ValueError, RecursionError):
+        return text
+
+
+def _tool(tool: object) -> object:
+    """What the APIs call a function, without what only one of them has; another kind of tool as it is."""
+    function = tool.get("function") if isinstance(tool, dict) else None
+    if not isinstance(function, dict):
+        return tool
+    return {key: function[key] for key in ("name", "description", "parameters") if function.get(key)}

@@ -6,15 +6,9 @@ import json
 
 from agentx.core import Cached
 from agentx.engine.http_calls import Call
-from agentx.engine.http_replies import (
-    ChatStream,
-    GenerateStream,
-    Progress,
-    chat_reply,
-    generate_aborted,
-    generate_reply,
-    log_line,
-)
+from agentx.engine.http_chat import ChatReply
+from agentx.engine.http_generate import GenerateStream, generate_aborted, generate_reply
+from agentx.engine.http_replies import Progress, log_line
 from agentx.engine.messages import Finished
 from agentx.engine.tokenizer import ids_to_list
 from agentx.wire.openai import parse_chat, parse_chat_stream
@@ -40,12 +34,12 @@ def data(raw: bytes) -> list[bytes]:
 
 def test_odd_text_streams_as_json() -> None:
     state = progress()
-    stream, raw = ChatStream(state), b""
+    stream, raw = ChatReply(state), b""
     for ids in ODD:
         state.ids += ids
         raw += stream.tokens(ids)
     state.reason = "stop"
-    events = data(raw + stream.end())
+    events = data(raw + stream.end(b""))
     assert all(json.loads(event)["id"] == 'r"1' for event in events[:-1])
     reply = parse_chat_stream(events, text=True)
     assert reply.text == "".join(ids.decode("utf-8", "replace") for ids in ODD)
@@ -70,7 +64,7 @@ def test_odd_text_accumulates_as_json() -> None:
 
 def test_whole_replies_say_the_same() -> None:
     state = progress(reason="length", ids=bytearray(b" Abc Def"))
-    for reply in (parse_chat(chat_reply(state)), parse_generate(generate_reply(state))):
+    for reply in (parse_chat(ChatReply(state).whole()), parse_generate(generate_reply(state))):
         assert (reply.text, reply.completion_tokens, reply.prompt_tokens) == (" Abc Def", 2, 9)
         assert reply.cached == Cached(total=6, device=4, host=2)
         assert reply.finish_reason == "length"

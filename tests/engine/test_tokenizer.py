@@ -44,10 +44,31 @@ def test_chat_ids(messages: list[dict[str, Any]], expected: bytes) -> None:
     assert chat_ids(messages) == expected
 
 
-def test_tool_calls_and_tools_are_part_of_the_prompt() -> None:
-    call = {"id": "1", "function": {"name": "f", "arguments": "{}"}}
-    assert message_text({"content": None, "tool_calls": [call]}) == (
-        '[{"id":"1","function":{"name":"f","arguments":"{}"}}]'
+def call(arguments: object, **more: object) -> dict[str, Any]:
+    return {**more, "type": "function", "function": {"name": "f", "arguments": arguments}}
+
+
+@pytest.mark.parametrize(
+    ("message", "text"),
+    [
+        ({"content": None, "tool_calls": [call("{}", id="1")]}, '[{"name":"f","arguments":{}}]'),  # ids do not count
+        ({"content": "a", "tool_calls": [call('{"b": 1,\n"a": "é"}')]}, 'a[{"name":"f","arguments":{"b":1,"a":"é"}}]'),
+        ({"content": "a", "tool_calls": [call("{cut")]}, 'a[{"name":"f","arguments":"{cut"}]'),  # as it came
+        ({"content": "a", "tool_calls": ["x"]}, 'a["x"]'),
+        ({"content": "a", "tool_calls": []}, "a"),
+        ({"content": "a", "reasoning_content": "hm"}, "<think>hm</think>a"),
+        ({"content": "a", "reasoning_content": ""}, "a"),
+        ({"content": "a", "reasoning_content": None}, "a"),
+    ],
+)
+def test_what_an_assistant_said(message: dict[str, Any], text: str) -> None:
+    assert message_text(message) == text
+
+
+def test_tools_are_part_of_the_prompt() -> None:
+    function = {"name": "f", "description": "", "parameters": {"type": "object"}, "strict": False}
+    assert chat_ids([], [{"type": "function", "function": function}]) == (
+        SYSTEM + text_ids('[{"name":"f","parameters":{"type":"object"}}]') + ASSISTANT
     )
     assert chat_ids([], [{"type": "function"}]) == SYSTEM + b'[{"type":"function"}]   ' + ASSISTANT
 
