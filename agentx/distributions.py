@@ -21,6 +21,8 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import pydantic
 
+from agentx.functions import exp, gamma_quantile, log, probit
+
 Q = TypeVar("Q", bound=float)
 MAX_DRAW = 1e15  # the highest draw; far above it a double has no whole numbers
 
@@ -56,73 +58,6 @@ def whole(value: float) -> int:
 def milliseconds(value: float) -> float:
     """Seconds, rounded to 1 ms."""
     return math.floor(value * 1000 + 0.5) / 1000
-
-
-# --- elementary functions ------------------------------------------------------------------------------------------
-
-_LN2_HIGH, _LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10  # ln 2 in two parts (fdlibm)
-_SQRT_HALF = 0.7071067811865476
-
-
-def log(x: float) -> float:
-    """Natural logarithm of x > 0 by the series of artanh; within 2 units of the last place."""
-    mantissa, exponent = math.frexp(x)
-    if mantissa < _SQRT_HALF:
-        mantissa, exponent = mantissa * 2, exponent - 1
-    s = (mantissa - 1) / (mantissa + 1)
-    square, total = s * s, 0.0
-    for odd in range(23, 1, -2):
-        total = (total + 1 / odd) * square
-    return exponent * _LN2_HIGH + (exponent * _LN2_LOW + (2 * s * total + 2 * s))
-
-
-def exp(x: float) -> float:
-    """e to the x by Taylor's series, for x from -700 to 700; beyond, the value at that limit."""
-    x = min(max(x, -700.0), 700.0)
-    power = math.floor(x * 1.4426950408889634 + 0.5)
-    rest = (x - power * _LN2_HIGH) - power * _LN2_LOW
-    total = 1.0
-    for n in range(15, 0, -1):
-        total = 1.0 + total * rest / n
-    return math.ldexp(total, power)
-
-
-# Wichura (1988), algorithm AS 241 (PPND16), Applied Statistics 37: numerators and denominators, highest power first.
-_CENTRE = (
-    (2.5090809287301226727e3, 3.3430575583588128105e4, 6.7265770927008700853e4, 4.5921953931549871457e4,
-     1.3731693765509461125e4, 1.9715909503065514427e3, 1.3314166789178437745e2, 3.3871328727963666080e0),
-    (5.2264952788528545610e3, 2.8729085735721942674e4, 3.9307895800092710610e4, 2.1213794301586595867e4,
-     5.3941960214247511077e3, 6.8718700749205790830e2, 4.2313330701600911252e1, 1.0),
-)  # fmt: skip
-_SIDE = (
-    (7.74545014278341407640e-4, 2.27238449892691845833e-2, 2.41780725177450611770e-1, 1.27045825245236838258e0,
-     3.64784832476320460504e0, 5.76949722146069140550e0, 4.63033784615654529590e0, 1.42343711074968357734e0),
-    (1.05075007164441684324e-9, 5.47593808499534494600e-4, 1.51986665636164571966e-2, 1.48103976427480074590e-1,
-     6.89767334985100004550e-1, 1.67638483018380384940e0, 2.05319162663775882187e0, 1.0),
-)  # fmt: skip
-_TAIL = (
-    (2.01033439929228813265e-7, 2.71155556874348757815e-5, 1.24266094738807843860e-3, 2.65321895265761230930e-2,
-     2.96560571828504891230e-1, 1.78482653991729133580e0, 5.46378491116411436990e0, 6.65790464350110377720e0),
-    (2.04426310338993978564e-15, 1.42151175831644588870e-7, 1.84631831751005468180e-5, 7.86869131145613259100e-4,
-     1.48753612908506148525e-2, 1.36929880922735805310e-1, 5.99832206555887937690e-1, 1.0),
-)  # fmt: skip
-
-
-def _ratio(coefficients: tuple[tuple[float, ...], tuple[float, ...]], x: float) -> float:
-    top = bottom = 0.0
-    for above, below in zip(*coefficients, strict=True):
-        top, bottom = top * x + above, bottom * x + below
-    return top / bottom
-
-
-def probit(p: float) -> float:
-    """The standard normal quantile of p in (0, 1)."""
-    q = p - 0.5
-    if abs(q) <= 0.425:
-        return q * _ratio(_CENTRE, 0.180625 - q * q)
-    r = math.sqrt(-log(p if q < 0 else 1 - p))
-    size = _ratio(_SIDE, r - 1.6) if r <= 5 else _ratio(_TAIL, r - 5)
-    return size if q > 0 else -size
 
 
 # --- shapes --------------------------------------------------------------------------------------------------------
@@ -189,6 +124,16 @@ class Weibull(_Model, Generic[Q]):
         return self.scale * exp(log(-log(1 - p)) / self.shape)
 
 
+class Gamma(_Model, Generic[Q]):
+    """The mean is `shape` times `scale`; the coefficient of variation is 1 over the root of `shape`."""
+
+    shape: float = pydantic.Field(ge=1e-3, le=1e6)
+    scale: Q
+
+    def quantile(self, p: float) -> float:
+        return self.scale * gamma_quantile(self.shape, p)
+
+
 class Burr12(_Model, Generic[Q]):
     """P(X > x) = (1 + (x / scale)**c)**-d: a sharp lower edge and a power-law tail."""
 
@@ -246,6 +191,7 @@ class Plain(_Model, Generic[Q]):
     normal: Normal[Q] | None = None
     lognormal: Lognormal[Q] | None = None
     weibull: Weibull[Q] | None = None
+    gamma: Gamma[Q] | None = None
     burr12: Burr12[Q] | None = None
     geometric: Geometric | None = None
     quantiles: Quantiles[Q] | None = None
@@ -273,6 +219,11 @@ class Plain(_Model, Generic[Q]):
             raise ValueError(f"min {self.min:g} is more than max {self.max:g}")
         self._shape = self._made(getattr(self, given[0]))
         return self
+
+    @property
+    def shape_name(self) -> str:
+        """The key of its shape, such as `lognormal`."""
+        return next(name for name in self._choices() if getattr(self, name) is not None)
 
     @classmethod
     def _choices(cls) -> list[str]:

@@ -1,8 +1,7 @@
 """Specs are YAML as pure data, checked against strict models; every mistake is named with its place, all at once.
 
-YAML here is plain mappings, lists and scalars. Tags are refused (some would run code), and so are duplicate keys and
-merge keys (`<<`). A scalar is a number only if it looks like one, `true`, `false` and `null` are the only other words
-with a meaning: `on`, `no`, `1:30` and dates stay text. Size, depth and the number of nodes after aliases are limited.
+What YAML may hold is in `yamldata.py`. One spec may begin with another (`extends`), and the command line may override
+keys; a mistake is named where it was written, in whichever file or argument.
 """
 
 from __future__ import annotations
@@ -12,23 +11,18 @@ import pathlib
 import re
 import types
 import typing
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, TypeVar
 
 import pydantic
-import yaml
 
 from agentx.errors import BadInput
+from agentx.yamldata import Path, parse, short
 
-MAX_BYTES, MAX_DEPTH, MAX_NODES, MAX_ANCHORS = 2**20, 64, 100_000, 100
+MAX_BYTES = 2**20
 
-Path = tuple[str | int, ...]
 M = TypeVar("M", bound=pydantic.BaseModel)
 
-_INT = re.compile(r"[-+]?[0-9][0-9_]*\Z")
-_FLOAT = re.compile(r"[-+]?([0-9][0-9_]*)?\.?[0-9]+([eE][-+]?[0-9]+)?\Z|[-+]?[0-9][0-9_]*\.([eE][-+]?[0-9]+)?\Z")
-_WORDS: dict[str, bool | None] = {"": None, "~": None, "null": None, "true": True, "false": False}
 _DURATION = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([a-zA-Z]*)\s*\Z")
 # unit -> (times, divided by); whole numbers, so that 285ms is the double nearest to 0.285
 _UNITS = {
@@ -77,123 +71,6 @@ Duration = Annotated[
 """A field written as text with a unit, held as float seconds, dumped as text again in JSON mode."""
 
 
-@dataclass(slots=True)
-class _Reader:
-    """Builds plain data from one YAML text and remembers where each path stands."""
-
-    file: str
-    events: Iterator[yaml.Event]
-    places: dict[Path, tuple[int, int]] = field(default_factory=dict)
-    anchors: dict[str, tuple[Any, dict[Path, tuple[int, int]]]] = field(default_factory=dict)
-    nodes: int = 0
-
-    def fail(self, message: str, event: yaml.Event) -> BadInput:
-        line, column = _place(event.start_mark)
-        return BadInput(message, file=self.file, line=line, column=column)
-
-    def value(self, event: yaml.Event, path: Path) -> Any:
-        """The data that begins with `event`."""
-        self.count(1, event)
-        if len(path) > MAX_DEPTH:
-            raise self.fail(f"nested deeper than {MAX_DEPTH} levels", event)
-        if isinstance(event, yaml.AliasEvent):
-            return self.alias(event, path)
-        assert isinstance(event, yaml.NodeEvent)  # the parser's own grammar, not input
-        if getattr(event, "tag", None) is not None:
-            message = f"the YAML tag {event.tag} is not allowed: a spec is plain data"  # type: ignore[attr-defined]
-            raise self.fail(message, event)
-        self.places.setdefault(path, _place(event.start_mark))
-        result: Any
-        if isinstance(event, yaml.MappingStartEvent):
-            result = self.mapping(path)
-        elif isinstance(event, yaml.SequenceStartEvent):
-            result = self.sequence(path)
-        else:
-            assert isinstance(event, yaml.ScalarEvent)
-            result = _plain(event.value) if event.style is None else event.value
-        if event.anchor is not None:
-            if len(self.anchors) == MAX_ANCHORS:
-                raise self.fail(f"more than {MAX_ANCHORS} anchors", event)
-            depth = len(path)
-            inner = {at[depth:]: place for at, place in self.places.items() if at[:depth] == path}
-            self.anchors[event.anchor] = (result, inner)
-        return result
-
-    def alias(self, event: yaml.AliasEvent, path: Path) -> Any:
-        if event.anchor not in self.anchors:
-            raise self.fail(f"*{event.anchor} refers to no complete &{event.anchor} before it", event)
-        result, inner = self.anchors[event.anchor]
-        self.count(len(inner), event)
-        self.places.update({path + rest: place for rest, place in inner.items()})
-        return result
-
-    def count(self, nodes: int, event: yaml.Event) -> None:
-        self.nodes += nodes
-        if self.nodes > MAX_NODES:
-            raise self.fail(f"more than {MAX_NODES} values (aliases counted each time)", event)
-
-    def mapping(self, path: Path) -> dict[str, Any]:
-        result: dict[str, Any] = {}
-        while not isinstance(event := next(self.events), yaml.MappingEndEvent):
-            if not isinstance(event, yaml.ScalarEvent) or event.tag is not None:
-                raise self.fail("a key must be plain text", event)
-            key: str = event.value
-            if key == "<<" and event.style is None:
-                raise self.fail("merge keys (<<) are not supported: write the keys out", event)
-            at: Path = (*path, key)
-            if key in result:
-                raise self.fail(f"duplicate key {key!r} (first on line {self.places[at][0]})", event)
-            self.places[at] = _place(event.start_mark)
-            result[key] = self.value(next(self.events), at)
-        return result
-
-    def sequence(self, path: Path) -> list[Any]:
-        result: list[Any] = []
-        while not isinstance(event := next(self.events), yaml.SequenceEndEvent):
-            result.append(self.value(event, (*path, len(result))))
-        return result
-
-
-def _place(mark: Any) -> tuple[int, int]:
-    """(line, column) from 1 of one of the parser's marks."""
-    return mark.line + 1, mark.column + 1
-
-
-def _plain(text: str) -> Any:
-    if text in _WORDS:
-        return _WORDS[text]
-    if _INT.match(text) and len(text) < 30:
-        return int(text.replace("_", ""))
-    if _FLOAT.match(text) and len(text) < 60:
-        return float(text.replace("_", ""))
-    return text
-
-
-def _parse(text: str, file: str) -> tuple[Any, dict[Path, tuple[int, int]]]:
-    """Plain data of one YAML document and the (line, column) of each path in it."""
-    loader = yaml.SafeLoader
-    reader = _Reader(file, yaml.parse(text, Loader=loader))
-    try:
-        for event in reader.events:
-            if isinstance(event, yaml.DocumentStartEvent):
-                data = reader.value(next(reader.events), ())
-                next(reader.events)
-                if not isinstance(extra := next(reader.events), yaml.StreamEndEvent):
-                    raise reader.fail("a second document: one file holds one spec", extra)
-                return data, reader.places
-    except yaml.reader.ReaderError as error:
-        line = text.count("\n", 0, error.position) + 1
-        raise BadInput(f"not YAML: {error.reason}", file=file, line=line) from None
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        at: tuple[int | None, int | None] = _place(mark) if mark else (None, None)
-        problem = " ".join(str(error.problem or error.context).split())
-        raise BadInput(f"not YAML: {problem}", file=file, line=at[0], column=at[1]) from None
-    except (yaml.YAMLError, RecursionError) as error:
-        raise BadInput(f"not YAML: {' '.join(str(error).split())}", file=file) from None
-    return None, {}
-
-
 def _text(path: pathlib.Path) -> str:
     try:
         with path.open("rb") as stream:
@@ -214,11 +91,11 @@ def _text(path: pathlib.Path) -> str:
 
 
 def _mapping(text: str, file: str) -> tuple[dict[str, Any], dict[Path, tuple[int, int]]]:
-    data, places = _parse(text, file)
+    data, places = parse(text, file)
     if data is None:
         raise BadInput("the file is empty", file=file)
     if not isinstance(data, dict):
-        raise BadInput(f"should be keys and values, not {_short(data)}", file=file, line=1)
+        raise BadInput(f"should be keys and values, not {short(data)}", file=file, line=1)
     return data, places
 
 
@@ -227,29 +104,44 @@ def document(path: pathlib.Path | str) -> dict[str, Any]:
     return _mapping(_text(pathlib.Path(path)), str(path))[0]
 
 
+Base = Callable[[str, pathlib.Path], pathlib.Path]
+
+
 def load(
-    model: type[M], source: pathlib.Path | str, *, kind: str, text: str | None = None, sets: Sequence[str] = ()
+    model: type[M],
+    source: pathlib.Path | str,
+    *,
+    kind: str,
+    text: str | None = None,
+    sets: Sequence[str] = (),
+    extended: Base | None = None,
 ) -> M:
     """The spec in the file `source` (or in `text`, then `source` is only its name) as `model`.
 
     The first key must be `agentx: <kind>/1`; the model does not declare it. `sets` are "key.path=value" overrides,
-    each value read as YAML. Raises one BadInput that has a line for every mistake.
+    each value read as YAML. With `extended`, a spec may begin with `extends: name`; `extended(name, file)` says which
+    file that is, and what it holds is there unless this file says otherwise. Raises one BadInput that has a line for
+    every mistake.
     """
     file = str(source)
     data, places = _mapping(_text(pathlib.Path(source)) if text is None else text, file)
-    _header(data, places, kind, file)
-    del data["agentx"]
-    origins: dict[Path, str] = {}
+    where = _header(data, places, kind, file)
+    if extended is not None and "extends" in data:
+        data, where = _extend(model, data, where, [pathlib.Path(source)], kind, extended)
     for override in sets:
-        _set(data, override, origins)
+        _set(data, override, where)
     try:
         return model.model_validate(data)
     except pydantic.ValidationError as error:
-        found = [_line(model, data, item, places, origins, file) for item in error.errors(include_url=False)]
+        found = [_line(model, data, item, where, file) for item in error.errors(include_url=False)]
         raise BadInput("\n".join(found)) from None
 
 
-def _header(data: Mapping[str, Any], places: Mapping[Path, tuple[int, int]], kind: str, file: str) -> None:
+Where = dict[Path, str]  # the place of each path in the data, as the user reads it
+
+
+def _header(data: dict[str, Any], places: Mapping[Path, tuple[int, int]], kind: str, file: str) -> Where:
+    """Check the first key and take it out of `data`. Returns where everything stands."""
     if next(iter(data), None) != "agentx":
         raise BadInput(f"the first key must be 'agentx: {kind}/1'", file=file, line=1)
     line, column = places[("agentx",)]
@@ -262,9 +154,62 @@ def _header(data: Mapping[str, Any], places: Mapping[Path, tuple[int, int]], kin
         known = version.isdigit() and int(version) > 1
         message = f"agentx: {found} is {'newer than' if known else 'not a version that'} this agentx reads"
         raise BadInput(message, file=file, line=line, column=column, hint=f"it reads {kind}/1")
+    del data["agentx"]
+    return {path: f"{file}:{line}:{column}" for path, (line, column) in places.items()}
 
 
-def _set(data: dict[str, Any], override: str, origins: dict[Path, str]) -> None:
+def _extend(
+    model: type[pydantic.BaseModel],
+    data: dict[str, Any],
+    where: Where,
+    heirs: list[pathlib.Path],
+    kind: str,
+    extended: Base,
+) -> tuple[dict[str, Any], Where]:
+    """`data` on top of the spec that it extends, and where each part stands. `heirs`: the files on the way here."""
+    name, place = data.pop("extends"), where[("extends",)]
+    if not isinstance(name, str):
+        raise BadInput(f"{place}: extends: should be a name or a path, not {short(name)}")
+    try:
+        path = extended(name, heirs[-1])
+        base, places = _mapping(_text(path), str(path))
+    except BadInput as error:
+        raise BadInput(f"{place}: extends: {error}") from None
+    chain = [*heirs, path]
+    if path.resolve() in {heir.resolve() for heir in heirs}:
+        raise BadInput(f"{place}: extends: {' extends '.join(map(str, chain))}: that is a circle")
+    inherited = _header(base, places, kind, str(path))
+    if "extends" in base:
+        base, inherited = _extend(model, base, inherited, chain, kind, extended)
+    for key in getattr(model, "own_keys", ()):
+        base.pop(key, None)
+    _merge(model, base, data, (), inherited, where)
+    return base, inherited
+
+
+def _merge(annotation: Any, base: dict[str, Any], data: dict[str, Any], at: Path, where: Where, own: Where) -> None:
+    """Put `data` over `base`: sections key by key; a drawn quantity, a list or a table of names as a whole."""
+    fields = {name: info.annotation for name, info in annotation.model_fields.items()}
+    for key, value in data.items():
+        path = (*at, key)
+        section = _section(fields.get(key))
+        if section and isinstance(value, dict) and isinstance(base.get(key), dict):
+            _merge(section, base[key], value, path, where, own)
+            continue
+        base[key] = value
+        for old in [old for old in where if old[: len(path)] == path]:
+            del where[old]
+        where.update({new: place for new, place in own.items() if new[: len(path)] == path})
+
+
+def _section(annotation: Any) -> type[Strict] | None:
+    """The one model that a key's value can be, if it is a section of a spec."""
+    inner = [part for part in typing.get_args(annotation) or (annotation,) if part is not type(None)]
+    only = inner[0] if len(inner) == 1 else None
+    return only if isinstance(only, type) and issubclass(only, Strict) else None
+
+
+def _set(data: dict[str, Any], override: str, where: Where) -> None:
     """Put one "key.path=value" into `data`; keys on the way are made, the model judges their names."""
     label = f"--set {override}"
     key, equals, value = override.partition("=")
@@ -280,11 +225,13 @@ def _set(data: dict[str, Any], override: str, origins: dict[Path, str]) -> None:
         elif isinstance(at, dict):
             step = part
         else:
-            raise BadInput(f"{label}: {'.'.join(map(str, path))} is {_short(at)}, it has no {part!r}")
+            raise BadInput(f"{label}: {'.'.join(map(str, path))} is {short(at)}, it has no {part!r}")
         path = (*path, step)
         if last:
-            at[step] = _parse(value, label)[0]
-            origins[path] = label
+            at[step] = parse(value, label)[0]
+            for old in [old for old in where if old[: len(path)] == path]:
+                del where[old]
+            where[path] = label
         else:
             inner = at.get(step) if isinstance(at, dict) else at[step]
             # Copied on the way, so that an override of one alias of a YAML anchor leaves the others alone.
@@ -294,24 +241,17 @@ def _set(data: dict[str, Any], override: str, origins: dict[Path, str]) -> None:
             at = at[step]
 
 
-def _line(
-    model: type[pydantic.BaseModel],
-    data: Mapping[str, Any],
-    item: Any,
-    places: Mapping[Path, tuple[int, int]],
-    origins: Mapping[Path, str],
-    file: str,
-) -> str:
+def _line(model: type[pydantic.BaseModel], data: Mapping[str, Any], item: Any, where: Where, file: str) -> str:
     """One validation error as `file:line:column: key: what, value, did you mean 'x'?`."""
     path = _inside(data, item["loc"])
     missing = item["type"] == "missing"
-    prefix = _where(path, places, origins, file)
+    prefix = _where(path, where, file)
     what, guess = _what(item, model, path)
     shown = (*path, item["loc"][-1]) if missing else path
     key = ".".join(part if part.isprintable() else repr(part) for part in map(str, shown))
-    value = "" if missing or item["type"] in ("extra_forbidden", "value_error") else f", not {_short(item['input'])}"
+    value = "" if missing or item["type"] in ("extra_forbidden", "value_error") else f", not {short(item['input'])}"
     if item["type"] == "value_error" and not isinstance(item["input"], dict | list | pydantic.BaseModel):
-        value = f", not {_short(item['input'])}"
+        value = f", not {short(item['input'])}"
     return f"{prefix}: {key + ': ' if key else ''}{what}{value}{guess}"
 
 
@@ -325,15 +265,9 @@ def _inside(data: Any, loc: Sequence[str | int]) -> Path:
     return path
 
 
-def _where(path: Path, places: Mapping[Path, tuple[int, int]], origins: Mapping[Path, str], file: str) -> str:
-    for length in range(len(path), -1, -1):
-        if path[:length] in origins:
-            return origins[path[:length]]
-    for length in range(len(path), -1, -1):
-        if path[:length] in places:
-            line, column = places[path[:length]]
-            return f"{file}:{line}:{column}"
-    return file
+def _where(path: Path, where: Where, file: str) -> str:
+    """The place of the path, or of what it is in."""
+    return next((where[path[:length]] for length in range(len(path), -1, -1) if path[:length] in where), file)
 
 
 def _what(item: Any, model: type[pydantic.BaseModel], path: Path) -> tuple[str, str]:
@@ -375,13 +309,3 @@ def _keys(annotation: Any, path: Path) -> set[str]:
     if origin in (dict, list, tuple, Mapping, Sequence) and path and arguments:
         return _keys(arguments[-1] if origin in (dict, Mapping) else arguments[0], path[1:])
     return set()
-
-
-def _short(value: Any) -> str:
-    """A value as a short piece of one line."""
-    if isinstance(value, dict):
-        return "keys and values"
-    if isinstance(value, list | tuple):
-        return "a list"
-    text = "null" if value is None else str(value).lower() if isinstance(value, bool) else repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."

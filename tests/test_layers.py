@@ -24,7 +24,14 @@ LEVELS = [  # a module imports from its own unit and from lower levels
     {"cli"},
 ]
 LEVEL = {unit: number for number, level in enumerate(LEVELS) for unit in level}
-UNIT_OF = {"trace_bodies": "trace", "trace_lines": "trace", "run_reuse": "reuse", "__main__": "cli"}
+UNIT_OF = {
+    "trace_bodies": "trace",
+    "trace_lines": "trace",
+    "run_reuse": "reuse",
+    "functions": "distributions",
+    "yamldata": "yamlspec",
+    "__main__": "cli",
+}
 MAY_ALSO = {("cutting", "trace"), ("reuse", "results"), ("core", "errors")}
 
 

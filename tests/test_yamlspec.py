@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentx import yamlspec
+from agentx import yamldata, yamlspec
 from agentx.errors import BadInput
 
 
@@ -99,7 +99,7 @@ def test_all_mistakes_at_once() -> None:
 def test_scalars_mean_what_they_look_like() -> None:
     data = {}
     for text in ("1_000", "0.5", "1e3", "-2", "true", "null", "~", "on", "no", "1:30", "2024-01-01", "'7'", "none"):
-        data[text] = yamlspec._parse(text, "x")[0]
+        data[text] = yamldata.parse(text, "x")[0]
     assert list(data.values()) == [
         1000, 0.5, 1000.0, -2, True, None, None, "on", "no", "1:30", "2024-01-01", "7", "none",
     ]  # fmt: skip

@@ -12,6 +12,7 @@ from agentx.errors import EXIT_BAD_INPUT, EXIT_GATE, EXIT_OK
 
 if TYPE_CHECKING:
     from agentx.generator.expect import Measured, Verdict
+    from agentx.generator.expectation import Expectation
     from agentx.generator.spec import WorkloadSpec
 
 EPILOG = """examples:
@@ -49,7 +50,7 @@ def _trace(path: Path) -> int:
 
 def _spec(args: argparse.Namespace) -> int:
     from agentx.generator.expect import Measured, verdicts
-    from agentx.generator.sessions import shared_layers
+    from agentx.generator.shared import shared_layers
     from agentx.generator.spec import load_spec
 
     path = catalog.resolve("workloads", args.what)
@@ -85,11 +86,17 @@ def _table(found: list[Verdict]) -> None:
     for verdict in found:
         expectation = verdict.expectation
         seconds = "_gap_" in verdict.statistic
-        cells = (_shown(expectation.target), _shown(verdict.realised, seconds), _shown(expectation.tolerance))
+        cells = (_target(expectation), _shown(verdict.realised, seconds), _shown(expectation.tolerance))
         rows.append((verdict.statistic, *cells, "met" if verdict.met else "MISSED", expectation.source))
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     for row in rows:
         print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+def _target(expectation: Expectation) -> str:
+    """A target; for a distribution its shape, of which the distance should be 0."""
+    target = expectation.target
+    return _shown(target) if isinstance(target, float | str) else f"as {target.shape_name}"
 
 
 def _shown(value: float | str | None, seconds: bool = False) -> str:

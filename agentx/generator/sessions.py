@@ -1,89 +1,49 @@
 """Workload spec to sessions: session i is a pure function of (spec, seed, i).
 
 Any slice of the sessions may be made in any process; laid end to end they are the same. Content that sessions share
-(tools, system prompt, repository contexts) has segments of the file, numbered first; a session's own follow.
+has segments of the file, numbered first (`shared.py`); a session's own follow.
 """
 
 from __future__ import annotations
 
 import hashlib
-from bisect import bisect
 from collections.abc import Iterator
-from dataclasses import dataclass
-from itertools import accumulate
+from itertools import islice
 
-from agentx import distributions
-from agentx.core import Segment, Session
-from agentx.distributions import Bits
-from agentx.errors import BadInput
-from agentx.generator import shapes
+from agentx.core import Session
+from agentx.distributions import milliseconds
+from agentx.generator.arrivals import arrival_times
+from agentx.generator.conversation import conversation
+from agentx.generator.line import Draft
+from agentx.generator.shared import Shared, opening_of_group, shared_layers
 from agentx.generator.spec import WorkloadSpec, spec_text
-
-TOOLS_ID, SYSTEM_ID, FIRST_REPO_ID = 0, 1, 2
-
-
-@dataclass(frozen=True, slots=True)
-class Shared:
-    """The file-scoped segments by id, and how popular each repository context is."""
-
-    segments: dict[int, Segment]
-    repos: int
-    popularity: tuple[float, ...]  # cumulative weights by rank
-
-    @property
-    def own_from(self) -> int:
-        """The first id of a session's own segments."""
-        return FIRST_REPO_ID + self.repos
-
-    def leading(self, bits: Bits) -> list[Segment]:
-        """The layers that one session starts with; its repository context is drawn."""
-        chosen = [TOOLS_ID, SYSTEM_ID]
-        if self.repos:
-            rank = bisect(self.popularity, bits.uniform() * self.popularity[-1])
-            chosen.append(FIRST_REPO_ID + min(rank, self.repos - 1))
-        return [self.segments[id] for id in chosen]
-
-
-def shared_layers(spec: WorkloadSpec, seed: int) -> Shared:
-    """The shared content of a trace. Raises BadInput when it leaves no room for a turn."""
-    layers, pool = spec.layers, spec.layers.repos
-    segments = {
-        TOOLS_ID: Segment(TOOLS_ID, "tools", layers.tools),
-        SYSTEM_ID: Segment(SYSTEM_ID, "system", layers.system),
-    }
-    count = pool.count if pool else 0
-    for number in range(count):
-        tokens = distributions.whole(pool.tokens.draw(Bits(seed, "repo", number))) if pool else 0
-        id = FIRST_REPO_ID + number
-        segments[id] = Segment(id, "shared", max(1, tokens))
-        leading = layers.tools + layers.system + segments[id].tokens
-        if leading + 2 > spec.context_limit:
-            message = f"tools, system and repository context {number} are {leading} tokens together"
-            hint = "give layers.repos.tokens a max"
-            raise BadInput(f"{message}, context_limit is {spec.context_limit}: no turn fits", hint=hint)
-    exponent = pool.zipf if pool else 0.0
-    weights = (distributions.exp(-exponent * distributions.log(rank)) for rank in range(1, count + 1))
-    return Shared(segments, count, tuple(accumulate(weights)))
 
 
 def sessions(spec: WorkloadSpec, seed: int, count: int, *, first: int = 0) -> Iterator[Session]:
     """Sessions `first ... first + count - 1`. Raises BadInput when the shared layers leave no room."""
     shared, scope = shared_layers(spec, seed), scope_of(spec, seed)
-    return (session(spec, seed, index, shared, scope) for index in range(first, first + count))
+    times = islice(arrival_times(spec.arrivals, seed), first, None)
+    return (session(spec, seed, index, shared, scope, next(times)) for index in range(first, first + count))
 
 
-def session(spec: WorkloadSpec, seed: int, index: int, shared: Shared, scope: str) -> Session:
+def session(
+    spec: WorkloadSpec, seed: int, index: int, shared: Shared, scope: str, arrival: float | None = None
+) -> Session:
     """Session `index` of the trace that (spec, seed) stands for."""
-    draft = shapes.Draft(seed, index, shared.own_from)
-    line = shapes.Line(draft, spec.context_limit)
-    for segment in shared.leading(draft.bits("repo")):
-        line.add(segment)
-    shapes.conversation(line, spec, shared.own_from)
+    segments, opening = shared.segments, None
+    if spec.groups:
+        room = spec.context_limit - sum(segment.tokens for segment in shared.leading) - 1
+        opening = opening_of_group(shared, seed, index // spec.groups.size, spec.tokens.first_message, room)
+        segments = {**segments, opening.id: opening}
+    draft = Draft(seed, index, shared.own_from, segments)
+    conversation(draft, spec, shared, opening)
     return Session(
         id=f"s{index}",
         turns=tuple(draft.turns),
+        threads=tuple(draft.threads),
         segments=draft.segments,
-        shared=shared.segments,
+        shared=segments,
+        arrival=None if arrival is None else milliseconds(arrival),
         scope=scope,
         blocks_scope=scope,
     )

@@ -6,8 +6,9 @@ import pytest
 
 from agentx import catalog
 from agentx.generator.expect import Measured, quantile, verdicts
+from agentx.generator.expectation import Expectation
 from agentx.generator.sessions import sessions
-from agentx.generator.spec import Expectation, load_spec
+from agentx.generator.spec import load_spec
 
 # Two user messages, each with two calls; every quantity is fixed, so every statistic is known.
 SPEC = load_spec(

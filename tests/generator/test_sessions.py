@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from agentx.core import Session
 from agentx.errors import BadInput
-from agentx.generator import shapes
-from agentx.generator.sessions import scope_of, sessions, shared_layers
+from agentx.generator import line
+from agentx.generator.sessions import scope_of, sessions
+from agentx.generator.shared import shared_layers
 from agentx.generator.spec import WorkloadSpec, load_spec
 from agentx.trace import session_frames, to_line
 
@@ -150,7 +151,7 @@ def test_a_full_context_ends_the_session() -> None:
 
 
 def test_endless_sessions_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shapes, "MAX_TURNS", 50)
+    monkeypatch.setattr(line, "MAX_TURNS", 50)
     with pytest.raises(BadInput, match="session 0 has more than 50 turns"):
         list(sessions(small("turns.user=100", "context_limit=1000000"), 0, 1))
 

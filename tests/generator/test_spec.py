@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
-from typing import Any, get_args, get_origin
+from typing import Any
 
 import pytest
 
 from agentx import catalog
-from agentx.distributions import Burr12, Geometric, Lognormal, Normal, Uniform, Weibull
 from agentx.errors import BadInput
-from agentx.generator.sessions import shared_layers
-from agentx.generator.spec import QUANTITIES, Counts, Expectation, WorkloadSpec, load_spec, spec_text
-from agentx.yamlspec import Strict
+from agentx.generator.expectation import Expectation
+from agentx.generator.shared import shared_layers
+from agentx.generator.spec import WorkloadSpec, load_spec, spec_text
 
 SMALL = """\
 agentx: workload/1
@@ -97,46 +94,3 @@ DIFFERENCES = [
 def test_tolerances(target: Any, tolerance: Any, difference: float) -> None:
     made = Expectation(target=target, tolerance=tolerance, source="x")
     assert made.difference == pytest.approx(difference)
-
-
-REFERENCE = (Path(__file__).parents[2] / "docs/reference/workload.md").read_text()
-
-
-def keys(model: Any, prefix: str = "") -> list[str]:
-    """Every key of a spec, as the reference writes it."""
-    found = []
-    for name, info in model.model_fields.items():
-        found.append(prefix + name)
-        for inner in (info.annotation, *get_args(info.annotation)):
-            if isinstance(inner, type) and issubclass(inner, Strict):
-                named = "NAME." if get_origin(info.annotation) is dict else ""
-                found += keys(inner, f"{prefix}{name}.{named}")
-    return found
-
-
-def test_every_key_is_documented() -> None:
-    found = keys(WorkloadSpec)
-    assert {"layers.repos.zipf", "gaps.tools.NAME.time", "expect.NAME.source"} < set(found)
-    assert [key for key in found if f"| `{key}` |" not in REFERENCE] == []
-
-
-def test_no_key_is_documented_that_is_not_there() -> None:
-    documented = re.findall(r"^\| `([a-zA-Z_.]+)` \|", REFERENCE.split("## Keys")[1].split("##")[0], re.MULTILINE)
-    assert sorted(documented) == sorted(keys(WorkloadSpec))
-
-
-def test_every_shape_and_parameter_is_documented() -> None:
-    table = REFERENCE.split("## Distributions")[1].split("##")[0]
-    names = set(Counts.model_fields)
-    for shape in (Uniform, Normal, Lognormal, Weibull, Burr12, Geometric):
-        names |= set(shape.model_fields)
-    assert [name for name in names if f"`{name}`" not in table] == []
-
-
-def test_every_quantity_is_documented() -> None:
-    assert [name for name in QUANTITIES if f"`{name}`" not in REFERENCE.split("## Expectations")[1]] == []
-
-
-def test_the_example_of_the_reference_is_a_spec() -> None:
-    example = REFERENCE.split("```yaml\n")[1].split("```")[0]
-    assert load_spec("workload.md", text=example).turns.parallel == Counts(fixed=1)
