@@ -21,9 +21,9 @@ from collections.abc import Callable, Iterator
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
-from agentx.engine.host import HostedCache  # noqa: E402
-from agentx.engine.nodes import ID_BYTES  # noqa: E402
-from agentx.engine.radix import RadixCache  # noqa: E402
+from agentx.engine.host import HostedCache
+from agentx.engine.nodes import ID_BYTES
+from agentx.engine.radix import RadixCache
 
 SESSIONS, FIRST, LAST, TURN, REPLY = 12, 20_000, 100_000, 500, 200
 
@@ -84,11 +84,11 @@ def sglang(harness: str, turns: list[tuple[int, bytes, bytes]], page: int, pool:
     from sgl_cache_harness import Req, SglCache  # type: ignore[import-not-found]
 
     cache = SglCache(pool, page, "rust", max_ctx=LAST + 8192)
-    work = [(array("I", prompt).tolist(), array("I", reply).tolist()) for _, prompt, reply in turns]
+    work = [array("I", prompt).tolist() for _, prompt, _ in turns]
 
     def run() -> int:
         hits = 0
-        for number, (prompt, reply) in enumerate(work):
+        for number, prompt in enumerate(work):
             request = Req(str(number), prompt)
             device, _, _ = cache.prefill(request)
             hits += device
@@ -115,13 +115,17 @@ def main() -> int:
         ):
             seconds, hits = timed(lambda cache=cache: play(cache, turns))  # type: ignore[misc]
             rate = tokens / seconds / 1e6
-            print(f"page {page:2}, {name:25} {rate:8.0f} M tokens/s, {seconds / base:5.1f}x bare, hit {hits / tokens:.3f}")
+            print(
+                f"page {page:2}, {name:25} {rate:8.0f} M tokens/s, {seconds / base:5.1f}x bare, hit {hits / tokens:.3f}"
+            )
         if args.harness:
             some = turns[:200]
             count = sum(len(prompt) for _, prompt, _ in some) // ID_BYTES
             ours, _ = timed(lambda: play(RadixCache(2**21, page), some))  # noqa: B023
             theirs, _ = sglang(args.harness, some, page, 2**21)
-            print(f"page {page:2}, SGLang's classes, first 200   {count / theirs / 1e6:8.1f} M tokens/s: ours {theirs / ours:.0f}x")
+            print(
+                f"page {page:2}, SGLang's classes, first 200   {count / theirs / 1e6:8.1f} M tokens/s: ours {theirs / ours:.0f}x"
+            )
     return 0
 
 
