@@ -1,0 +1,9 @@
+"""Settings of all tests."""
+
+from __future__ import annotations
+
+from hypothesis import HealthCheck, settings
+
+# A busy machine is slow, not wrong: no test here is about time.
+settings.register_profile("agentx", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("agentx")
