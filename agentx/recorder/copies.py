@@ -1,0 +1,148 @@
+"""The traffic's side of recording: copies go into a bounded queue, or are dropped and counted; nothing ever waits.
+
+The proxy's event loop appends, the writer's thread takes whatever is there every few milliseconds. There is no lock
+between them (a deque's ends are atomic), and each of the two byte counts is changed by one side only. When the
+writer is behind by `limit` bytes, bodies are replaced by their lengths; at twice that, exchanges are not noted at all.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple, get_args
+
+LIMIT = 64 << 20  # bytes of copies that may wait
+EVENT_BYTES = 200  # what one event costs beside its data
+Cause = Literal["done", "client_abort", "upstream_abort", "upstream_unreachable", "refused", "recorder_stopped"]
+CAUSES: tuple[Cause, ...] = get_args(Cause)
+Kind = Literal["open", "request", "asked", "head", "data", "end"]
+
+
+class Event(NamedTuple):
+    """One thing that happened to an exchange, at `at` nanoseconds on the monotonic clock.
+
+    request, data: the bytes that passed, or only their number where they are not kept. asked: the request is whole.
+    """
+
+    kind: Kind
+    exchange: int
+    at: int
+    data: Any
+
+
+class Opened(NamedTuple):
+    """What is known when a request's head is there. Header values are in the clear: the writer strikes them out."""
+
+    method: str
+    target: str
+    headers: Sequence[tuple[str, str]]
+    wire: str | None
+    connection: int
+
+
+@dataclass(slots=True)
+class Tally:
+    """What the traffic's side counted; bytes are those of bodies."""
+
+    exchanges: int = 0
+    ends: Counter[str] = field(default_factory=Counter)
+    request_bytes: int = 0
+    response_bytes: int = 0
+    dropped_bytes: int = 0
+    unrecorded: int = 0  # exchanges that left no trace in the capture
+
+
+class Copies:
+    """The queue. `take` is the writer's end, all else the proxy's."""
+
+    def __init__(self, limit: int = LIMIT) -> None:
+        self.tally = Tally()
+        self._limit = limit
+        self._events: deque[Event] = deque()
+        self._put = 0
+        self._taken = 0
+
+    @property
+    def waiting(self) -> int:
+        """Bytes that the writer has not taken yet."""
+        return self._put - self._taken
+
+    def take(self) -> list[Event]:
+        """All events that wait, in order."""
+        events = []
+        while self._events:
+            event = self._events.popleft()
+            self._taken += _cost(event)
+            events.append(event)
+        return events
+
+    def put(self, kind: Kind, exchange: int, data: Any) -> None:
+        event = Event(kind, exchange, time.monotonic_ns(), data)
+        self._put += _cost(event)
+        self._events.append(event)
+
+    def open(self, opened: Opened) -> Copy:
+        self.tally.exchanges += 1
+        silent = self.full
+        if silent:
+            self.tally.unrecorded += 1
+        return Copy(self, self.tally.exchanges, opened, silent)
+
+    @property
+    def full(self) -> bool:
+        """Whether not even an event without data may be added."""
+        return self.waiting > 2 * self._limit
+
+    def room(self, data: bytes) -> bool:
+        return self.waiting + len(data) <= self._limit
+
+
+def _cost(event: Event) -> int:
+    return EVENT_BYTES + (len(event.data) if isinstance(event.data, bytes) else 0)
+
+
+class Copy:
+    """The copy of one exchange. Every method returns at once, whatever the writer and its disk are doing."""
+
+    def __init__(self, copies: Copies, exchange: int, opened: Opened, silent: bool) -> None:
+        self._copies = copies
+        self._exchange = exchange
+        self._wanted = opened.wire is not None
+        self._silent = silent
+        self._ended = False
+        self._put("open", opened)
+
+    def request(self, data: bytes) -> None:
+        self._copies.tally.request_bytes += len(data)
+        self._put("request", self._kept(data))
+
+    def asked(self) -> None:
+        self._put("asked", None)
+
+    def head(self, status: int, headers: Sequence[tuple[str, str]]) -> None:
+        self._put("head", (status, headers))
+
+    def data(self, data: bytes) -> None:
+        self._copies.tally.response_bytes += len(data)
+        self._put("data", self._kept(data))
+
+    def end(self, cause: Cause, detail: str = "") -> None:
+        """The exchange is over; only the first call counts."""
+        if not self._ended:
+            self._ended = True
+            self._copies.tally.ends[cause] += 1
+            self._put("end", (cause, detail))
+
+    def _put(self, kind: Kind, data: Any) -> None:
+        if self._silent or (kind in ("request", "data") and self._copies.full):
+            return
+        self._copies.put(kind, self._exchange, data)
+
+    def _kept(self, data: bytes) -> bytes | int:
+        if self._wanted and not self._silent and self._copies.room(data):
+            return data
+        if self._wanted:
+            self._copies.tally.dropped_bytes += len(data)
+        return len(data)
