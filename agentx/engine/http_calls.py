@@ -33,8 +33,8 @@ class Rejected(Exception):
 class Call:
     """One request to generate: `prompt` is token ids as bytes, four per token.
 
-    `last` is what its last message says, `tools` whether calls of tools are shown as such, `script` the reply if it is
-    known beforehand, `told` what the reply has to repeat of the request.
+    `last` is what its last message says; `parsed` and `tools`: whether reasoning and tool calls are shown as such in
+    its reply; `script` is the reply if it is known beforehand, `told` what the reply has to repeat of the request.
     """
 
     rid: str
@@ -49,6 +49,7 @@ class Call:
     continuous_usage: bool = False
     cached_details: bool = False
     last: str = ""
+    parsed: bool = False
     tools: bool = False
     script: Scripted | None = None
     told: Mapping[str, object] = field(default_factory=dict)
@@ -132,6 +133,7 @@ def chat_call(body: bytes, settings: EngineSettings) -> Call:
         continuous_usage=bool(options.include_usage and options.continuous_usage_stats),
         cached_details=chat.return_cached_tokens_details,
         last=said(chat.messages),
+        parsed=True,
         tools=bool(tools),
     )
     return checked(call, settings)

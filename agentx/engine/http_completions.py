@@ -19,6 +19,7 @@ from agentx.engine.http_calls import (
     parse_body,
     prompt_ids,
 )
+from agentx.engine.http_parts import Parts
 from agentx.engine.http_replies import DONE, Progress, dumps, openai_refusal, usage
 from agentx.engine.settings import EngineSettings
 from agentx.engine.tokenizer import ids_to_text, text_ids
@@ -50,7 +51,7 @@ def completion_call(body: bytes, settings: EngineSettings) -> Call:
     one_choice(asked.n if asked.best_of in (None, 1) else asked.best_of)
     if asked.echo or asked.suffix:
         raise Rejected(f"this engine does not model {'echo' if asked.echo else 'suffix'}: leave it out.")
-    prompt = _prompt(asked.prompt)
+    prompt, text = _prompt(asked.prompt)
     options = asked.stream_options or StreamOptions()
     call = Call(
         rid=asked.rid or uuid.uuid4().hex,
@@ -64,13 +65,13 @@ def completion_call(body: bytes, settings: EngineSettings) -> Call:
         include_usage=bool(options.include_usage),
         continuous_usage=bool(options.include_usage and options.continuous_usage_stats),
         cached_details=asked.return_cached_tokens_details,
-        last=ids_to_text(prompt),
+        last=text,
     )
     return checked(call, settings)
 
 
-def _prompt(prompt: str | list[int] | list[str] | list[list[int]]) -> bytes:
-    """The one prompt of a request, as ids. Raises Rejected for none and for several."""
+def _prompt(prompt: str | list[int] | list[str] | list[list[int]]) -> tuple[bytes, str]:
+    """The ids and the text of the one prompt of a request. Raises Rejected for none and for several."""
     one: object = prompt
     if isinstance(prompt, list) and prompt and not isinstance(prompt[0], int):
         if len(prompt) > 1:
@@ -78,7 +79,10 @@ def _prompt(prompt: str | list[int] | list[str] | list[list[int]]) -> bytes:
         one = prompt[0]
     if not one:
         raise Rejected("Prompt cannot be empty")
-    return text_ids(one) if isinstance(one, str) else prompt_ids(one)  # type: ignore[arg-type]
+    if isinstance(one, str):
+        return text_ids(one), one
+    ids = prompt_ids(one)  # type: ignore[arg-type]  # the model has made sure of that
+    return ids, ids_to_text(ids)
 
 
 class CompletionReply:
@@ -86,6 +90,7 @@ class CompletionReply:
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
+        self._parts = Parts(progress.call.script)
 
     def start(self) -> bytes:
         """Nothing goes out before the first token."""
@@ -95,7 +100,7 @@ class CompletionReply:
         """The tokens of one step; of the last one too, with the reason why it is."""
         progress = self._progress
         told = usage(progress) | {"prompt_tokens_details": None} if progress.call.continuous_usage else None
-        return self._event([_choice(ids_to_text(ids), progress.reason)], told)
+        return self._event([_choice(self._text(ids), progress.reason)], told)
 
     def end(self, ids: bytes) -> bytes:
         """The last step, cached tokens by tier, usage, [DONE]."""
@@ -112,13 +117,16 @@ class CompletionReply:
         """The reply that is not streamed."""
         progress, call = self._progress, self._progress.call
         body = self._head() | {
-            "choices": [_choice(ids_to_text(bytes(progress.ids)), progress.reason)],
+            "choices": [_choice(self._text(bytes(progress.ids)), progress.reason)],
             "usage": usage(progress),
             "metadata": {"weight_version": "default"},
         }
         if call.cached_details and progress.cached_details:
             body["sglext"] = {"cached_tokens_details": progress.cached_details}
         return dumps(body)
+
+    def _text(self, ids: bytes) -> str:
+        return "".join(part.text for part in self._parts.feed(ids))
 
     def _close(self) -> bytes:
         told = self._event([], usage(self._progress)) if self._progress.call.include_usage else b""

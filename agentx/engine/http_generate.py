@@ -5,6 +5,7 @@ Each event of a stream repeats all text and ids so far, as SGLang 0.5.23 does un
 
 from __future__ import annotations
 
+from agentx.engine.http_parts import Parts
 from agentx.engine.http_replies import DONE, Progress, dumps
 from agentx.engine.tokenizer import ids_to_list, ids_to_text
 from agentx.wire.sse import sse_event
@@ -15,11 +16,12 @@ class GenerateStream:
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
+        self._parts = Parts(progress.call.script)
         self._text, self._ids = bytearray(), bytearray()  # both as JSON already, without what encloses them
 
     def tokens(self, ids: bytes) -> bytes:
         """The object after the tokens of one step."""
-        self._text += dumps(ids_to_text(ids))[1:-1]
+        self._text += dumps("".join(part.text for part in self._parts.feed(ids)))[1:-1]
         if self._ids and ids:
             self._ids += b","
         self._ids += dumps(ids_to_list(ids))[1:-1]

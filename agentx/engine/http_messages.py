@@ -52,6 +52,7 @@ def messages_call(body: bytes, settings: EngineSettings) -> Call:
         namespace="",
         stream=bool(asked.stream),
         last=said(chat),
+        parsed=True,
         tools=bool(tools),
     )
 

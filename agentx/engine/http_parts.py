@@ -69,11 +69,20 @@ class _Bytes:
         return -(-len(self.data) // WORD)
 
 
-def scripted(text: str = "", *, reasoning: str = "", calls: Calls = (), show_calls: bool = True) -> Scripted:
-    """A reply of these parts. Unless `show_calls`, calls are shown as text, as by a server that was told of no tools.
-
-    What the engine adds to a reply that has to be longer is text.
-    """
+def scripted(
+    text: str = "",
+    *,
+    reasoning: str = "",
+    calls: Calls = (),
+    show_reasoning: bool = True,
+    show_calls: bool = True,
+) -> Scripted:
+    """A reply of these parts. One that is not shown as such is part of the text, markup and all: so does a server that
+    was told of no tools, or that parses nothing. What the engine adds to a reply that has to be longer is text too."""
+    if reasoning and not show_reasoning:
+        text, reasoning = THINK + reasoning + THINK_END + text, ""
+    if calls and not show_calls:
+        text, calls = text + compact([{"name": name, "arguments": arguments} for name, arguments in calls]), ()
     out = _Bytes()
     if reasoning:
         out.add(THINK)
@@ -81,7 +90,6 @@ def scripted(text: str = "", *, reasoning: str = "", calls: Calls = (), show_cal
         out.add(THINK_END)
     thinking = out.tokens
     out.add(text, "text")
-    shown = len(out.data)
     for number, (name, arguments) in enumerate(calls):
         out.add(("," if number else "[") + '{"name":')
         out.add(compact(name) + ',"arguments":', "call", number)
@@ -89,13 +97,9 @@ def scripted(text: str = "", *, reasoning: str = "", calls: Calls = (), show_cal
         out.add("}")
     if calls:
         out.add("]")
-    spans = out.spans
-    if calls and not show_calls:
-        spans = [span for span in spans if span.start < shown]
-        spans.append(Span("text", shown, len(out.data)))
-    names = tuple(name for name, _ in calls) if show_calls else ()
     length = out.tokens * WORD
-    return Scripted(bytes(out.data.ljust(length)), (*spans, Span("text", length, _ENDLESS)), names, thinking)
+    spans = (*out.spans, Span("text", length, _ENDLESS))
+    return Scripted(bytes(out.data.ljust(length)), spans, tuple(name for name, _ in calls), thinking)
 
 
 class Parts:

@@ -62,6 +62,7 @@ def responses_call(body: bytes, settings: EngineSettings) -> Call:
         namespace="",
         stream=bool(asked.stream),
         last=said(chat),
+        parsed=True,
         tools=bool(tools),
         told=_told(asked),
     )

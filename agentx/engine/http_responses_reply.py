@@ -105,10 +105,9 @@ class ResponsesReply:
         if kind == "call":
             item = self._items.call(index, number, self._name, "", "in_progress")
             return self._event("response.output_item.added", item=item, output_index=index)
-        make, part = (
-            (self._items.reasoning, reasoning_part) if kind == "reasoning" else (self._items.message, text_part)
-        )
-        item = make(index, "", "in_progress")
+        thinking = kind == "reasoning"
+        part = reasoning_part("") if thinking else text_part("")
+        item = (self._items.reasoning if thinking else self._items.message)(index, "", "in_progress")
         added = self._event("response.output_item.added", item=item, output_index=index)
         return added + self._event("response.content_part.added", **self._place(), part=part)
 

@@ -96,11 +96,11 @@ class Server:
 
     async def _stream(self, request: web.Request, api: Api, job: Job) -> web.StreamResponse:
         replies = api.replies(job.progress)
-        response = await _begun(request) if api.eager else None
-        if response is not None and (start := replies.start()):
+        update = None if api.eager else await job.next()
+        response = await _begun(request)
+        if start := replies.start():
             await response.write(start)
-        update = await job.next()
-        response = response or await _begun(request)
+        update = update or await job.next()
         while update.end is None:
             if data := replies.tokens(update.ids):
                 await response.write(data)
@@ -165,7 +165,8 @@ class Server:
         """Give a call to the engine, with its reply if a rule has one. Raises Rejected and Refused."""
         if self._script is None or (rule := self._script.find(call.last)) is None:
             return self._live.submit(call)
-        job = self._live.submit(replace(call, script=self._script.reply(rule, show_calls=call.tools)))
+        reply = self._script.reply(rule, show_reasoning=call.parsed, show_calls=call.tools)
+        job = self._live.submit(replace(call, script=reply))
         self._script.use(rule)  # what was refused has not been answered
         return job
 

@@ -60,11 +60,12 @@ class Rule(Strict):
             return False
         return self.regex is None or re.search(self.regex, message) is not None
 
-    def reply(self, *, show_calls: bool) -> Scripted:
+    def reply(self, *, show_reasoning: bool, show_calls: bool) -> Scripted:
         return scripted(
             self.text or "",
             reasoning=self.reasoning or "",
             calls=[(call.name, call.arguments) for call in self.calls],
+            show_reasoning=show_reasoning,
             show_calls=show_calls,
         )
 
@@ -100,8 +101,8 @@ class Script:
             self._say = None
         return None
 
-    def reply(self, number: int, *, show_calls: bool) -> Scripted:
-        return self._rules[number].reply(show_calls=show_calls)
+    def reply(self, number: int, *, show_reasoning: bool, show_calls: bool) -> Scripted:
+        return self._rules[number].reply(show_reasoning=show_reasoning, show_calls=show_calls)
 
     def use(self, number: int) -> None:
         left = self._left[number]
@@ -139,6 +140,8 @@ def _what(error: Exception) -> str:
         return "not JSON that can be read: too deep, or a number too long"
     first = error.errors(include_url=False)[0]
     key = ".".join(map(str, first["loc"]))
+    if first["type"] == "model_type":
+        return "a rule should be keys and values"
     if first["type"] == "extra_forbidden":
         return f"{key}: unknown key (known: {', '.join(sorted(Rule.model_fields))})"
     message = str(first.get("ctx", {}).get("error") or first["msg"].removeprefix("Input "))
