@@ -20,6 +20,7 @@ from itertools import pairwise
 from typing import Any, Generic, Protocol, TypeVar
 
 import pydantic
+import pydantic_core
 
 from agentx.functions import exp, gamma_quantile, log, probit
 
@@ -160,6 +161,14 @@ class Quantiles(_Model, Generic[Q]):
 
     points: tuple[tuple[float, Q], ...]
 
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, core: pydantic_core.CoreSchema, handler: pydantic.GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        """As it is written: probabilities and their values."""
+        points = handler.resolve_ref_schema(handler(core))["properties"]["points"]
+        return {"type": "object", "additionalProperties": points["items"]["prefixItems"][1], "minProperties": 2}
+
     @pydantic.model_validator(mode="after")
     def _rising(self) -> Quantiles[Q]:
         if len(self.points) < 2:
@@ -271,6 +280,15 @@ class Distribution(Plain[Q], Generic[Q]):
         if value is not None:
             check_weights([part.weight for part in value])
         return value
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, core: pydantic_core.CoreSchema, handler: pydantic.GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        """Mappings as the model says, or a bare quantity."""
+        mapping = handler.resolve_ref_schema(handler(core))
+        quantity = mapping["properties"]["fixed"]["anyOf"][0]
+        return {"anyOf": [quantity, dict(mapping)]}
 
     def _made(self, value: Any) -> _Shape:
         return Mixture(value) if isinstance(value, tuple) else super()._made(value)

@@ -67,6 +67,7 @@ Duration = Annotated[
     float,
     pydantic.BeforeValidator(seconds),
     pydantic.PlainSerializer(duration_text, return_type=str, when_used="json"),
+    pydantic.WithJsonSchema({"type": "string", "pattern": r"^\s*[0-9]+(\.[0-9]+)?\s*(ns|us|ms|s|m|h|d)\s*$"}),
 ]
 """A field written as text with a unit, held as float seconds, dumped as text again in JSON mode."""
 

@@ -12,6 +12,7 @@ from agentx.errors import BadInput
 EPILOG = """examples:
   agentx generate coding-agent --seed 7 -o a.trace
   agentx generate coding-agent --sessions 10 -o a.jsonl              readable: JSON Lines
+  agentx generate coding-agent --sessions 100000 --workers 4 -o big.trace
   agentx generate my.yaml --set context_limit=64000 --set layers.repos.count=3 -o b.trace
 
 The same spec, seed and number of sessions give the same bytes on every machine.
@@ -23,6 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--out", metavar="OUT", required=True, help="the trace to write (.trace, or .jsonl)")
     parser.add_argument("--seed", type=int, default=0, help="which of the population's traces (default 0)")
     parser.add_argument("--sessions", type=count, metavar="N", help="how many sessions (default: what the spec says)")
+    parser.add_argument("--workers", type=count, default=1, metavar="N", help="processes; the bytes are the same")
     add_sets(parser)
 
 
@@ -49,6 +51,6 @@ def run(args: argparse.Namespace) -> int:
     if out.exists() and out.samefile(path):
         raise BadInput("this is the spec itself", file=out, hint="give -o another name")
     sessions = args.sessions or spec.sessions
-    generate(spec, seed=args.seed, sessions=sessions, out=out, name=path.stem, progress=True)
+    generate(spec, seed=args.seed, sessions=sessions, out=out, name=path.stem, workers=args.workers, progress=True)
     print(f"{out}: {sessions} sessions of {path.stem}, seed {args.seed}", file=sys.stderr)
     return 0

@@ -63,8 +63,8 @@ def shared_layers(spec: WorkloadSpec, seed: int) -> Shared:
     sides = {name: Segment(next(ids), "system", side.system) for name, side in spec.side_calls.items()}
     pools = [segment for pool in (repos, documents) if pool for segment in pool.segments]
     everything = [*leading, *pools, *(segment for pair in agents.values() for segment in pair), *sides.values()]
-    if repos:
-        _leaves_room(spec, repos)
+    _leave_room(spec, "repository context", "layers.repos", repos)
+    _leave_room(spec, "document", "layers.documents", documents)
     segments = {segment.id: segment for segment in everything}
     return Shared(leading, repos, documents, agents, sides, segments, next(ids))
 
@@ -80,12 +80,12 @@ def _members(pool: Pool | None, name: str, seed: int, ids: Iterator[int]) -> Mem
     return Members(tuple(made), tuple(accumulate(weights)))
 
 
-def _leaves_room(spec: WorkloadSpec, repos: Members) -> None:
-    for number, segment in enumerate(repos.segments):
-        leading = spec.layers.tools + spec.layers.system + segment.tokens
-        if leading + 2 > spec.context_limit:
-            message = f"tools, system and repository context {number} are {leading} tokens together"
-            hint = "give layers.repos.tokens a max"
+def _leave_room(spec: WorkloadSpec, what: str, key: str, pool: Members | None) -> None:
+    leading = spec.layers.tools + spec.layers.system
+    for number, segment in enumerate(pool.segments if pool else ()):
+        if leading + segment.tokens + 2 > spec.context_limit:
+            message = f"tools, system and {what} {number} are {leading + segment.tokens} tokens together"
+            hint = f"give {key}.tokens a max"
             raise BadInput(f"{message}, context_limit is {spec.context_limit}: no turn fits", hint=hint)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ def test_show_prints_the_file(name: str, capsys: pytest.CaptureFixture[str]) -> 
 
 
 REFUSED = [
-    ("codng-agent", "nothing is named 'codng-agent' (did you mean 'coding-agent'?"),
+    ("codng-agent", "nothing is named 'codng-agent' (did you mean 'coding-agent'"),
     ("workloads/nothing", "no workload named 'nothing'"),
     ("gone/x.yaml", "gone/x.yaml: No such file"),
 ]
@@ -37,3 +38,16 @@ def test_show_refuses_what_is_not_text(tmp_path: Path, capsys: pytest.CaptureFix
     path.write_bytes(b"\xff\xfe\x00")
     assert main(["show", str(path)]) == 2
     assert "is not text" in capsys.readouterr().err
+
+
+def test_show_the_schema_of_a_kind(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", "schema", "workload"]) == 0
+    assert json.loads(capsys.readouterr().out)["properties"]["agentx"]["const"] == "workload/1"
+
+
+@pytest.mark.parametrize(
+    ("words", "says"), [(["schema", "plan"], "no schema of 'plan'"), (["a", "b"], "one name at a")]
+)
+def test_other_second_words_are_refused(words: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", *words]) == 2
+    assert says in capsys.readouterr().err

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+from specs import EVERYTHING, made
 
 from agentx import catalog
 from agentx.errors import BadInput
 from agentx.generator.expectation import Expectation
+from agentx.generator.quantities import Counts
 from agentx.generator.shared import shared_layers
 from agentx.generator.spec import WorkloadSpec, load_spec, spec_text
 
@@ -35,8 +38,10 @@ def small(*sets: str) -> WorkloadSpec:
     return load_spec("small.yaml", text=SMALL, sets=sets)
 
 
+AGENT = "{weight: 1, prompt: 5, turns: 2, report: 5}"
+SUBAGENTS = f"subagents={{share: 0.1, types: {{a: {AGENT}}}}}"
 REFUSED = [
-    # (override, what the line says)
+    # (overrides, what the line says)
     ("turns.usr=3", "turns.usr: unknown key, did you mean 'user'?"),
     ("gaps.human=30", "gaps.human: a duration needs a unit: write 30s or 30ms"),
     ("gaps.human={lognormal: {median: 30, sigma: 1}}", "a duration needs a unit"),
@@ -51,6 +56,46 @@ REFUSED = [
     ("sessions=0", "sessions: should be greater than or equal to 1"),
     ("layers.tools=6000", "layers.tools + layers.system are 6050 tokens, context_limit is 5000: no turn fits"),
     ("layers.repos.count=0", "layers.repos.count"),
+    ("layers.documents={count: 3, tokens: 5, each: -1}", "layers.documents.each: should be greater than or equal to "),
+    ("layers.files={count: 3}", "layers.files.tokens: is missing"),
+    ("tokens.reply={by_gap: {tool: 5}}", "tokens.reply.by_gap.human: is missing"),
+    ("tokens.reply={by_gap: {tool: 5, human: 5, humn: 5}}", "tokens.reply.by_gap.humn: unknown key, did you mean 'hu"),
+    ("tokens.reply={gamma: {shape: 0, scale: 5}}", "tokens.reply.gamma.shape: should be greater than or equal to 0.0"),
+    ("tokens.strip_reasoning=sometimes", "tokens.strip_reasoning: should be a valid boolean"),
+    (f"{SUBAGENTS} + subagents.types.a.spawns=0.1", "'a' spawns subagents without a limit: give depth"),
+    (f"{SUBAGENTS} + subagents.types.a.tools=9000", "subagents.types.a.tools + subagents.types.a.sys"),
+    (f"{SUBAGENTS} + subagents.types.b={AGENT}", "subagents: the weights sum to 2, not 1"),
+    (f"{SUBAGENTS} + subagents.share=1.5", "subagents.share: should be less than or equal to 1"),
+    (f"{SUBAGENTS} + subagents.depth=9", "subagents.depth: should be less than or equal to 8"),
+    (f"{SUBAGENTS} + subagents.run=parallell", "subagents.run: should be 'parallel' or 'serial'"),
+    ("subagents={share: 0.1, types: {}}", "subagents.types"),
+    ("compaction={trigger: 2000, summary: 3000}", "compaction: summary has a median of 3000 tokens, trigger one of 2"),
+    ("compaction={trigger: 200, summary: 100}", "compaction leaves 250 tokens (kept layers 150, summary 100), its tr"),
+    ("compaction={trigger: 2000, summary: 100, keep: [user]}", "compaction.keep.0: should be 'tools', 'system' or 's"),
+    ("compaction={trigger: 2000, summary: 100, share: 0}", "compaction.share: should be greater than 0"),
+    ("resumed={share: 2, tokens: 5}", "resumed.share: should be less than or equal to 1"),
+    ("resets={share: many}", "resets.share: should be a valid number"),
+    ("pull_backs={share: 0.1, lost: 1.5}", "pull_backs.lost: should be less than or equal to 1"),
+    ("pull_backs={share: 0.1}", "pull_backs.lost: is missing"),
+    ("aborts={share: 0.1, kept: {uniform: {low: 0.5, high: 0.1}}}", "aborts.kept.uniform: low 0.5 is more than high "),
+    ("side_calls={t: {at: begin, prompt: 5, reply: 5}}", "side_calls.t.at: should be 'start', 'message' or 'compacti"),
+    ("side_calls={t: {at: start, context: whole, system: 9, prompt: 5, reply: 5}}", "side_calls.t: system is for con"),
+    ("models={weights: {a: 0.5}}", "models: the weights sum to 0.5, not 1"),
+    ("models={weights: {a: 1}, switch: 0.1}", "models: a switch needs a second model to go to"),
+    ("models={weights: {a: 1.5, b: -0.5}}", "models: a weight is below 0"),
+    ("groups={size: 0}", "groups.size: should be greater than or equal to 1"),
+    ("arrivals={kind: poisson}", "arrivals: poisson needs per_second and no steps"),
+    ("arrivals={kind: gamma, per_second: 1}", "arrivals: gamma needs cv; without bursts it is poisson"),
+    ("arrivals={kind: poisson, per_second: 1, cv: 2}", "arrivals: poisson has no cv; gamma has"),
+    ("arrivals={kind: poisson, per_second: 0}", "arrivals.per_second: should be greater than 0"),
+    ("arrivals={kind: schedule}", "arrivals: a schedule needs steps, and one with a rate above 0"),
+    ("arrivals={kind: schedule, steps: [{lasts: 5, per_second: 1}]}", "arrivals.steps.0.lasts: a duration needs a un"),
+    ("arrivals={kind: schedule, steps: [{lasts: 0s, per_second: 1}]}", "arrivals.steps.0.lasts: should be greater th"),
+    ("expect={isl_ks: {target: 3, tolerance: 0.1, source: x}}", "isl_ks.target should be a distribution"),
+    ("expect={isl_p50: {target: {fixed: 3}, tolerance: 1, source: x}}", "isl_p50.target should be a number or a dura"),
+    ("expect={isl_ks: {target: {fixed: 3}, tolerance: 5%, source: x}}", "isl_ks.tolerance should be the largest dist"),
+    ("expect={isl_ks: {target: {normal: {mean: 3}}, tolerance: 1, source: x}}", "expect.isl_ks.target.normal.sd: is "),
+    ("expect={reuse: {target: 3, tolerance: 1, source: x}}", "unknown statistic 'reuse' (known: possible_reuse"),
     ("expect={isl_p50: {target: 3, tolerance: 15%}}", "expect.isl_p50.source: is missing"),
     ("expect={isl_p500: {target: 3, tolerance: 1, source: x}}", "unknown statistic 'isl_p500'"),
     ("expect={isl_p50: {target: 3s, tolerance: 1s, source: x}}", "isl_p50.target should be a number without a unit"),
@@ -63,9 +108,14 @@ REFUSED = [
 @pytest.mark.parametrize(("override", "says"), REFUSED)
 def test_refused(override: str, says: str) -> None:
     with pytest.raises(BadInput) as caught:
-        small(override)
+        small(*override.split(" + "))
     assert says in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_documents_longer_than_the_limit_are_refused() -> None:
+    with pytest.raises(BadInput, match=r"document 0 are 5049 tokens together.*give layers.documents.tokens a max"):
+        shared_layers(small("layers={tools: 49, documents: {count: 1, tokens: 5000}}"), seed=0)
 
 
 def test_repository_contexts_longer_than_the_limit_are_refused_before_anything_is_written() -> None:
@@ -74,7 +124,7 @@ def test_repository_contexts_longer_than_the_limit_are_refused_before_anything_i
 
 
 def test_a_spec_survives_its_own_text() -> None:
-    for spec in (small(), load_spec(catalog.resolve("workloads", "coding-agent"))):
+    for spec in (small(), made(EVERYTHING), load_spec(catalog.resolve("workloads", "coding-agent"))):
         again = load_spec("again", text=spec_text(spec))
         assert again == spec
         assert spec_text(again) == spec_text(spec)
@@ -92,5 +142,70 @@ DIFFERENCES = [
 
 @pytest.mark.parametrize(("target", "tolerance", "difference"), DIFFERENCES)
 def test_tolerances(target: Any, tolerance: Any, difference: float) -> None:
-    made = Expectation(target=target, tolerance=tolerance, source="x")
-    assert made.difference == pytest.approx(difference)
+    expectation = Expectation(target=target, tolerance=tolerance, source="x")
+    assert expectation.difference == pytest.approx(difference)
+
+
+def save(folder: Path, name: str, text: str) -> Path:
+    path = folder / name
+    path.write_text("agentx: workload/1\n" + text)
+    return path
+
+
+def test_a_variant_says_only_what_is_different(tmp_path: Path) -> None:
+    text = "extends: coding-agent\ncontext_limit: 64000\ntokens: {reply: {fixed: 5}}\nlayers: {repos: null}\n"
+    variant, base = (
+        load_spec(save(tmp_path, "mine.yaml", text)),
+        load_spec(catalog.resolve("workloads", "coding-agent")),
+    )
+    assert variant.context_limit == 64000
+    assert variant.tokens.reply == Counts(fixed=5)
+    assert variant.tokens.tool_result == base.tokens.tool_result
+    assert (variant.layers.tools, variant.layers.repos) == (2000, None)
+    assert (variant.expect, variant.about) == ({}, "")  # a promise is made by who says it
+    assert load_spec("again", text=spec_text(variant)) == variant
+
+
+def test_a_path_is_relative_to_the_file_and_tables_of_names_are_replaced(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    save(tmp_path, "a.yaml", SMALL.split("\n", 1)[1])
+    save(tmp_path, "in/b.yaml", "extends: ../a.yaml\ngaps: {tools: {web: {weight: 1, time: 3s}}}\n")
+    spec = load_spec(save(tmp_path, "in/c.yaml", "extends: b.yaml\nturns: {user: 7}\n"), sets=["turns.user=9"])
+    assert list(spec.gaps.tools) == ["web"]
+    assert spec.turns.user == Counts(fixed=9)
+    assert spec.gaps.human == small().gaps.human
+
+
+def test_a_mistake_is_named_in_the_file_that_has_it(tmp_path: Path) -> None:
+    base = save(tmp_path, "a.yaml", SMALL.split("\n", 1)[1].replace("system: 50", "sistem: 50"))
+    heir = save(tmp_path, "b.yaml", "extends: a.yaml\nturns:\n  usr: 7\n")
+    with pytest.raises(BadInput) as caught:
+        load_spec(heir, sets=["turns.loop=-1"])
+    assert sorted(str(caught.value).splitlines()) == [
+        "--set turns.loop=-1: turns.loop: should be greater than or equal to 0, not -1",
+        f"{base}:3:22: layers.sistem: unknown key, did you mean 'system'?",
+        f"{heir}:4:3: turns.usr: unknown key, did you mean 'user'?",
+    ]
+
+
+CIRCLES = [
+    # files by name and what each extends; the first is loaded; what its one line says
+    ({"a.yaml": "a.yaml"}, "a.yaml:2:1: extends: {0}/a.yaml extends {0}/a.yaml: that is a circle"),
+    (
+        {"a.yaml": "b.yaml", "b.yaml": "./a.yaml"},
+        "b.yaml:2:1: extends: {0}/a.yaml extends {0}/b.yaml extends {0}/a",
+    ),
+    ({"a.yaml": "gone.yaml"}, "a.yaml:2:1: extends: {0}/gone.yaml: no such file"),
+    ({"a.yaml": "coding-agnet"}, "a.yaml:2:1: extends: no workload named 'coding-agnet' (did you mean 'coding-agent'"),
+    ({"a.yaml": "[x]"}, "a.yaml:2:1: extends: should be a name or a path, not a list"),
+]
+
+
+@pytest.mark.parametrize(("files", "says"), CIRCLES)
+def test_extends_that_lead_nowhere(files: dict[str, str], says: str, tmp_path: Path) -> None:
+    for name, extends in files.items():
+        save(tmp_path, name, f"extends: {extends}\n")
+    with pytest.raises(BadInput) as caught:
+        load_spec(tmp_path / next(iter(files)))
+    assert says.format(tmp_path).replace("./a", "a") in str(caught.value).replace("/./", "/")
+    assert "\n" not in str(caught.value)

@@ -7,13 +7,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from specs import EVERYTHING, FIXED, made
 
 from agentx import catalog
 from agentx.errors import AgentxError, BadInput
 from agentx.generator.sessions import sessions
 from agentx.generator.spec import load_spec
-from agentx.generator.write import generate
-from agentx.trace import read_trace
+from agentx.generator.write import generate, header
+from agentx.trace import TraceWriter, read_trace
 
 SPEC = load_spec(catalog.resolve("workloads", "coding-agent"), sets=["sessions=6"])
 
@@ -30,15 +31,15 @@ def test_the_trace_says_how_to_make_it_again(tmp_path: Path) -> None:
 def test_what_is_read_is_what_was_made(tmp_path: Path) -> None:
     path = generate(SPEC, seed=1, sessions=4, out=tmp_path / "a.trace")
     read = list(read_trace(path))
-    for found, made in zip(read, sessions(SPEC, 1, 4), strict=True):
-        assert (found.id, found.turns, dict(found.segments)) == (made.id, made.turns, made.segments)
-        assert all(found.runs(turn.index) == made.runs(turn.index) for turn in made.turns)
+    for found, want in zip(read, sessions(SPEC, 1, 4), strict=True):
+        assert (found.id, found.turns, dict(found.segments)) == (want.id, want.turns, want.segments)
+        assert all(found.runs(turn.index) == want.runs(turn.index) for turn in want.turns)
 
 
 def test_every_process_writes_the_same_bytes(tmp_path: Path) -> None:
     code = (
         "import sys; from agentx import catalog; from agentx.generator.spec import load_spec;"
-        "from agentx.generator.write import generate;"
+        "from agentx.generator.write import generate, header;"
         "generate(load_spec(catalog.resolve('workloads', 'coding-agent')), seed=2, sessions=3, out=sys.argv[1])"
     )
     found = set()
@@ -48,6 +49,25 @@ def test_every_process_writes_the_same_bytes(tmp_path: Path) -> None:
         subprocess.run([sys.executable, "-c", code, str(out)], check=True, env=environment)
         found.add(out.read_bytes())
     assert len(found) == 1
+
+
+@pytest.mark.parametrize("ending", ["trace", "jsonl"])
+def test_any_number_of_workers_writes_the_same_bytes(ending: str, tmp_path: Path) -> None:
+    spec = made(EVERYTHING, "groups={size: 5}")
+    paths = [
+        generate(spec, seed=4, sessions=70, out=tmp_path / f"{workers}.{ending}", workers=workers) for workers in (1, 3)
+    ]
+    assert paths[0].read_bytes() == paths[1].read_bytes()
+    with TraceWriter(tmp_path / f"plain.{ending}", header(spec, 4, "generated")) as writer:
+        for session in sessions(spec, 4, 70):
+            writer.session(session)
+    assert writer.path.read_bytes() == paths[0].read_bytes()
+
+
+def test_a_workers_bad_input_is_one_line(tmp_path: Path) -> None:
+    spec = made(FIXED, "turns.parallel={quantiles: {0: 1, 0.99: 1, 1: 9999}}", "turns.user=30")
+    with pytest.raises(BadInput, match=r"a reply calls [0-9]+ tools, the limit is 1024"):
+        generate(spec, seed=0, sessions=200, out=tmp_path / "a.trace", workers=2)
 
 
 def test_more_sessions_begin_with_the_fewer(tmp_path: Path) -> None:
