@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -15,6 +16,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from agentx.engine.http_live import LiveEngine
+from agentx.engine.http_routes import APIS, Server
+from agentx.engine.http_script import Rule, load_rules
+from agentx.engine.settings import EngineSettings
 
 ROOT = Path(__file__).parents[2]
 COMMAND = [sys.executable, "-m", "agentx", "serve"]
@@ -100,9 +106,12 @@ def test_a_busy_port(tmp_path: Path) -> None:
         (["--port", "0", "--set", "cache.pool=none"], "pool"),
         (["--port", "0", "--log", "no/such/dir/log"], "no/such/dir/log"),
         (["--port", "0", "--host", "256.1.1.1"], "256.1.1.1"),
+        (["--port", "0", "--replies", "gone.yaml"], "gone.yaml"),
+        (["--port", "0", "--replies", "bad.jsonl"], "bad.jsonl:2: txt: unknown key"),
     ],
 )
 def test_mistakes_are_one_line(tmp_path: Path, args: list[str], says: str) -> None:
+    (tmp_path / "bad.jsonl").write_text('{"text": "a"}\n{"txt": "b"}\n')
     process = ended(*args, cwd=tmp_path)
     assert process.returncode == 2
     assert "Traceback" not in process.stderr
@@ -113,3 +122,43 @@ def test_help_has_examples(tmp_path: Path) -> None:
     process = ended("--help", cwd=tmp_path)
     assert process.returncode == 0
     assert "agentx serve laptop --port 30000 --set cache.pool=8000" in process.stdout
+
+
+def test_it_answers_by_script(tmp_path: Path) -> None:
+    (tmp_path / "script.yaml").write_text("agentx: replies/1\nrules:\n  - {contains: ping, text: pong}\n")
+    with serving("--port", "0", "--replies", "script.yaml", cwd=tmp_path) as (process, url, before):
+        assert before == []
+        for word, answer in (("ping", "pong"), ("else", None), ("other", None)):
+            body = {"messages": [{"role": "user", "content": word}], "max_tokens": 4}
+            text = ask(url + "/v1/chat/completions", body)["choices"][0]["message"]["content"]
+            assert answer in (text, None)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=10)
+    assert err.splitlines() == [
+        "note: script.yaml: no rule matches the last message 'else': the engine answers in its own words"
+    ]
+
+
+DOCUMENT = ROOT / "docs/reference/serve.md"
+
+
+def test_every_route_is_documented() -> None:
+    app = Server(LiveEngine(EngineSettings(), model="m")).app()
+    routes = {
+        f"{route.method} {route.resource.canonical}"
+        for route in app.router.routes()
+        if route.resource is not None and route.method != "HEAD"
+    }
+    text = DOCUMENT.read_text()
+    assert {f"POST {path}" for path in APIS} < routes
+    assert {route for route in routes if f"`{route}`" not in text} == set()
+    documented = set(re.findall(r"`((?:GET|POST|PUT) /[a-z0-9_/]*)`", text))
+    assert documented == routes
+
+
+def test_the_documented_script_loads(tmp_path: Path) -> None:
+    (example,) = re.findall(r"```yaml\n(agentx: replies/1\n.*?)```", DOCUMENT.read_text(), re.DOTALL)
+    (tmp_path / "script.yaml").write_text(example)
+    rules = load_rules(tmp_path / "script.yaml")
+    assert [len(rule.calls) for rule in rules] == [1, 2, 0]
+    assert set(Rule.model_fields) == set(re.findall(r"\b(contains|regex|times|text|reasoning|calls):", example))
