@@ -142,18 +142,21 @@ class CaptureReader:
             self._parts[int(body["id"])] = (body["z"], True) if "z" in body else (body["data"], False)
             return None
         if kind == "open":
-            self._open[int(body["x"])] = _Open(body, self._shift or 0)
+            self._open[int(body["x"])] = opened = _Open(body, self._shift or 0)
+            self._exchange(int(body["x"]), opened, None)  # damage shows here, where its place is known
             return None
+        numbers = None
+        if kind == "request" and "new" in body:
+            # Also one whose exchange is not known: others may refer to its recipe.
+            numbers = resolve(body, self._recent.recipes)
+            if numbers is not None:
+                self._recent.add(int(body["x"]), numbers)
         live = self._open.get(body["x"]) if "x" in body else None
         if live is None:
             self.fragments += 1
             return None
         if kind == "request":
-            live.request = body
-            if "new" in body:
-                live.numbers = resolve(body, self._recent.recipes)
-                if live.numbers is not None:
-                    self._recent.add(int(body["x"]), live.numbers)
+            live.request, live.numbers = body, numbers
         elif kind == "head":
             live.head = body
         elif kind == "data":

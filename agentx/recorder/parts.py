@@ -18,36 +18,51 @@ WINDOW = 256  # recipes back that a recipe may refer to: what a reader has to re
 KNOWN_BYTES = 64 << 20  # of parts that are kept in memory to recognise them
 _TIPS = 4  # parts at a recipe's end by which its continuation finds it
 _LOOSE = re.compile(rb"\}\s*,\s*\{")  # between two objects of pretty-printed JSON
-_ARRAY_END = re.compile(rb'\}(?=\s*\]\s*,\s*")')  # quotes inside strings are escaped: text cannot look like it
+_ARRAY_ENDS = (b'}],"', b'}], "')  # quotes inside strings are escaped: text cannot look like it
+_LOOSE_END = re.compile(rb'\}(?=\s*\]\s*,\s*")')
 _BODY_END = re.compile(rb"\}(?=\s*\]\s*\}\s*\Z)")
 
 
 def split(body: bytes) -> list[bytes]:
     """The parts of a body; joined they are the body."""
-    pieces = _objects(body)
+    tight, spaced = body.find(b"},{"), body.find(b"}, {")
+    loose = tight < 0 and spaced < 0
+    between = b"},{" if spaced < 0 or 0 <= tight < spaced else b"}, {"
+    cuts = [match.end() for match in _LOOSE_END.finditer(body)] if loose else _array_ends(body)
+    cuts += [match.end() for match in _BODY_END.finditer(body, max(len(body) - 100, 0))]
     parts: list[bytes] = []
-    for index, piece in enumerate(pieces):
-        cuts = [match.end() for match in _ARRAY_END.finditer(piece)] if b"]" in piece else []
-        if index == len(pieces) - 1:
-            cuts += [match.end() for match in _BODY_END.finditer(piece)]
-        at = 0
-        for cut in [*cuts, len(piece)]:
-            parts.extend(piece[i : min(i + MAX_PART, cut)] for i in range(at, cut, MAX_PART))
-            at = cut
-    return parts
+    at = 0
+    for cut in sorted({*cuts, len(body)}):
+        section = body[at:cut]
+        parts += _indented(section) if loose else _objects(section, between)
+        at = cut
+    if all(0 < len(part) <= MAX_PART for part in parts):
+        return parts
+    return [part[i : i + MAX_PART] for part in parts for i in range(0, len(part), MAX_PART)]
 
 
-def _objects(body: bytes) -> list[bytes]:
-    """The body cut before each comma between two objects."""
-    tight, spaced = body.count(b"},{"), body.count(b"}, {")
-    if not tight and not spaced:
-        cuts = [match.start() + 1 for match in _LOOSE.finditer(body)]
-        return [body[a:b] for a, b in zip([0, *cuts], [*cuts, len(body)], strict=True)]
-    between = b"},{" if tight >= spaced else b"}, {"
-    pieces = body.split(between)
-    last = len(pieces) - 1
+def _array_ends(body: bytes) -> list[int]:
+    cuts = []
+    for end in _ARRAY_ENDS:
+        at = body.find(end)
+        while at >= 0:
+            cuts.append(at + 1)
+            at = body.find(end, at + 1)
+    return cuts
+
+
+def _objects(section: bytes, between: bytes) -> list[bytes]:
+    """A section cut before each comma between two objects."""
+    first, *rest = section.split(between)
     opened = between[1:]
-    return [(opened if i else b"") + piece + (b"}" if i < last else b"") for i, piece in enumerate(pieces)]
+    if not rest:
+        return [first]
+    return [first + b"}", *[b"%b%b}" % (opened, piece) for piece in rest[:-1]], opened + rest[-1]]
+
+
+def _indented(section: bytes) -> list[bytes]:
+    cuts = [match.start() + 1 for match in _LOOSE.finditer(section)]
+    return [section[a:b] for a, b in zip([0, *cuts], [*cuts, len(section)], strict=True)]
 
 
 @dataclass(frozen=True, slots=True)
