@@ -42,7 +42,7 @@ class ChatReply:
         parts = [self.tokens(ids)] if ids else []
         parts.append(self._chunk(b'{"reasoning_content":null}', dumps(finish_reason(progress)), b""))
         if call.cached_details and progress.cached_details:
-            parts.append(self._bare(b'"sglext":' + dumps({"cached_tokens_details": progress.cached_details})))
+            parts.append(self._bare(b'"usage":null,"sglext":' + dumps({"cached_tokens_details": progress.cached_details})))
         return b"".join(parts) + self._close()
 
     def refused(self, status: int, message: str) -> bytes:
@@ -54,12 +54,13 @@ class ChatReply:
         progress, call = self._progress, self._progress.call
         reply = shown(call.script, bytes(progress.ids))
         calls = [_call(call_id(progress, number), number, *made) for number, made in enumerate(reply.calls)]
-        message = {
+        message: dict[str, object] = {
             "role": "assistant",
             "content": reply.text if reply.text or not (reply.reasoning or calls) else None,
             "reasoning_content": reply.reasoning or None,
-            "tool_calls": calls or None,
         }
+        if calls:
+            message["tool_calls"] = calls
         choice = {
             "index": 0,
             "message": message,

@@ -129,8 +129,9 @@ class CompletionReply:
         return "".join(part.text for part in self._parts.feed(ids))
 
     def _close(self) -> bytes:
-        told = self._event([], usage(self._progress)) if self._progress.call.include_usage else b""
-        return told + DONE
+        told = usage(self._progress)
+        del told["completion_tokens_details"]  # so does SGLang, here only
+        return (self._event([], told) if self._progress.call.include_usage else b"") + DONE
 
     def _event(self, choices: list[object], told: object, more: dict[str, object] | None = None) -> bytes:
         body = self._head() | {"choices": choices, "usage": told} | (more or {})

@@ -81,7 +81,7 @@ def _told(asked: _Responses) -> dict[str, object]:
         "reasoning": {"effort": reasoning.get("effort"), "summary": None},
         "store": asked.store,
         "temperature": asked.temperature,
-        "text": asked.text or {"format": {"type": "text"}},
+        "text": asked.text,
         "top_p": asked.top_p,
         "truncation": asked.truncation,
         "user": asked.user,

@@ -168,6 +168,7 @@ class ResponsesReply:
     def _finished(self, output: list[dict[str, Any]]) -> dict[str, object]:
         status = _status(self._progress)
         body = self._response(status) | {"output": output, "usage": _usage(self._progress)}
+        body["text"] = body.get("text") or {"format": {"type": "text"}}
         if status == "incomplete":
             body["incomplete_details"] = {"reason": "max_output_tokens"}
         if status == "failed":
