@@ -1,8 +1,8 @@
 """Request bodies: joined from bytes that exist already, so that a long prompt is copied and never made again.
 
-A prompt mostly repeats the one before it in its thread. So the last prompt of each thread is kept as bytes, with the
-place where each of its pieces ends, and the next prompt takes over what they have in common. What is kept is bounded
-by `keep_bytes`; a prompt that was let go is made from the encoder's chunks again.
+A prompt mostly keeps the one before it in its thread. So the pieces of the last prompt of each thread are kept as
+bytes, and a prompt that is made of that one only has its new pieces to make. What is kept is bounded by `keep_bytes`;
+any other prompt is made from the encoder's chunks.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ class Wire:
 
 @dataclass(slots=True)
 class _Kept:
-    pieces: list[Piece]
-    ends: list[int]  # of each piece in `data`
+    turn: int
+    parts: list[bytes]  # one for each piece of its prompt
     leading: int  # pieces of the system message
-    data: bytes
+    size: int
 
 
 class Bodies:
@@ -68,46 +68,37 @@ class Bodies:
         tail: bytes = self._tail(max(1, turn.output.tokens))
         if rid is not None:
             tail = b'%b,"rid":%b}' % (tail[:-1], json.dumps(rid).encode())
-        return b"".join((self._head, prompt, tail))
+        return b"".join((self._head, *prompt, tail))
 
     def forget(self, serial: int, session: Session) -> None:
         """A play is over."""
         for thread in session.threads:
             kept = self._kept.pop((serial, thread.id), None)
-            self._held -= len(kept.data) if kept else 0
+            self._held -= kept.size if kept else 0
 
-    def _prompt(self, key: tuple[int, int], session: Session, turn: int, salts: Salting) -> bytes:
-        pieces, before = session.pieces(turn), self._kept.pop(key, None)
-        common = 0
-        if before is not None:
-            self._held -= len(before.data)
-            for mine, other in zip(pieces, before.pieces, strict=False):
-                if mine != other:
-                    break
-                common += 1
+    def _prompt(self, key: tuple[int, int], session: Session, turn: int, salts: Salting) -> list[bytes]:
+        """The prompt in parts, one for each piece."""
+        prompt, before = session.turns[turn].prompt, self._kept.pop(key, None)
         chat = self._wire.kind == "chat"
-        if before is None or (chat and common <= before.leading) or not common:
-            common = 0
-            leading = sum(1 for _ in takewhile(lambda piece: _leads(session, piece), pieces))
-            data, ends = b"", list[int]()
+        if before is not None:
+            self._held -= before.size
+        if before is not None and prompt.base == before.turn and (prompt.keep > before.leading or not chat):
+            parts, leading, fresh = before.parts, before.leading, list(prompt.append)
+            del parts[prompt.keep :]
         else:
-            leading, ends = before.leading, before.ends[:common]
-            data = before.data if common == len(before.ends) else before.data[: ends[-1]]
-        make = self._messages if chat else self._ids
-        made = make(session, pieces, common, leading, salts)
-        at = len(data)
-        for each in made:
-            at += len(each)
-            ends.append(at)
-        data = b"".join((data, *made))
-        self._keep(key, _Kept(pieces, ends, leading, data))
-        return data if chat else data[:-1]  # a list of ids ends without its comma
+            parts, fresh = [], session.pieces(turn)
+            leading = sum(1 for _ in takewhile(lambda piece: _leads(session, piece), fresh))
+        parts += (
+            self._messages(session, fresh, len(parts), leading, salts) if chat else self._ids(session, fresh, salts)
+        )
+        self._keep(key, _Kept(turn, parts, leading, sum(map(len, parts))))
+        # A list of ids ends without its comma.
+        return parts if chat or not parts else [*parts[:-1], parts[-1].rstrip(b",")]
 
     def _messages(self, session: Session, pieces: list[Piece], start: int, leading: int, salts: Salting) -> list[bytes]:
-        """Pieces from `start` on as messages: one of each, but one of all the leading ones."""
+        """Pieces that stand at `start` and behind as messages: one of each, but one of all the leading ones."""
         made = []
-        for place in range(start, len(pieces)):
-            piece = pieces[place]
+        for place, piece in enumerate(pieces, start):
             text = b"".join(self._encoder.piece_text(session, piece, salts))
             role = "system" if place < leading else ROLES[session.segment(piece.segment).layer]
             opens = b"" if 0 < place < leading else _OPEN[role]
@@ -115,14 +106,14 @@ class Bodies:
             made.append(b"%b%b%b%b" % (b"," if place and opens else b"", opens, text, closes))
         return made
 
-    def _ids(self, session: Session, pieces: list[Piece], start: int, leading: int, salts: Salting) -> list[bytes]:
-        return [b"".join(self._encoder.piece_ids(session, piece, salts)) for piece in pieces[start:]]
+    def _ids(self, session: Session, pieces: list[Piece], salts: Salting) -> list[bytes]:
+        return [b"".join(self._encoder.piece_ids(session, piece, salts)) for piece in pieces]
 
     def _keep(self, key: tuple[int, int], kept: _Kept) -> None:
         self._kept[key] = kept
-        self._held += len(kept.data)
+        self._held += kept.size
         while self._held > self._limit and len(self._kept) > 1:
-            self._held -= len(self._kept.popitem(last=False)[1].data)
+            self._held -= self._kept.popitem(last=False)[1].size
 
 
 def _leads(session: Session, piece: Piece) -> bool:

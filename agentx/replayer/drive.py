@@ -15,15 +15,16 @@ from functools import partial
 from typing import Any
 
 import aiohttp
+from yarl import URL
 
 from agentx.core import Attempt, Sample
 from agentx.errors import BadInput
 from agentx.replayer.bodies import Bodies, Wire
-from agentx.replayer.client import Clock, exchange_with
+from agentx.replayer.client import Clock, Silence, exchange_with
 from agentx.replayer.counters import Scraper
 from agentx.replayer.exchange import Exchange, attempt_of
 from agentx.replayer.plays import Key
-from agentx.replayer.progress import LoopLag, Progress
+from agentx.replayer.progress import LoopLag, Progress, seldom_collecting
 from agentx.replayer.schedule import Cancel, Cut, Done, Ended, Event, Failed, OnFailure, Schedule, Send, Wait
 from agentx.results import ResultsWriter
 
@@ -37,12 +38,13 @@ class Driver:
 
     schedule: Schedule
     session: aiohttp.ClientSession
-    url: str
+    url: URL
     wire: Wire
     bodies: Bodies
     headers: Callable[[Send], Mapping[str, str]]
     writer: ResultsWriter
     scraper: Scraper
+    silence: Silence
     clock: Clock
     progress: Progress
     run_id: str
@@ -51,26 +53,31 @@ class Driver:
     interrupted: bool = False
     error: BadInput | None = None  # an input that could not be played: what came before it is in the books
     lag: LoopLag = field(default_factory=LoopLag)
-    _tasks: dict[Key, asyncio.Task[None]] = field(default_factory=dict)
+    _tasks: dict[Key, tuple[asyncio.Task[None], Exchange]] = field(default_factory=dict)
     _ended: deque[tuple[Send, Exchange]] = field(default_factory=deque)
     _wake: asyncio.Event = field(default_factory=asyncio.Event)
     _broken: BaseException | None = None
 
     async def run(self) -> None:
         """Play until the schedule is done. Raises WriteFailed when a record cannot be written."""
-        beside = [asyncio.ensure_future(job) for job in (self._sample(), self._look(), self.lag.watch())]
+        beside = [
+            asyncio.ensure_future(job)
+            for job in (self._sample(), self._look(), self.lag.watch(), self.silence.watch(self._live))
+        ]
         for job in beside:
             job.add_done_callback(self._heard)
         try:
             await self._record_counters(await self.scraper.sample())
-            while not await self._step():
-                if self._broken is not None:
-                    raise self._broken
+            with seldom_collecting():
+                while not await self._step():
+                    if self._broken is not None:
+                        raise self._broken
             await self._record_counters(await (self.scraper.sample() if self.interrupted else self.scraper.settled()))
         finally:
-            for task in (*beside, *self._tasks.values()):
+            tasks = [*beside, *(task for task, _ in self._tasks.values())]
+            for task in tasks:
                 task.cancel()
-            await asyncio.gather(*beside, *self._tasks.values(), return_exceptions=True)
+            await asyncio.gather(*tasks, return_exceptions=True)
             self.progress.close()
 
     def interrupt(self, why: str) -> None:
@@ -96,7 +103,7 @@ class Driver:
                 self._launch(send)
         elif isinstance(step, Cancel):
             for key in step.keys:
-                self._tasks[key].cancel()
+                self._tasks[key][0].cancel()
         elif isinstance(step, Wait):
             await self._sleep(step.until)
         return isinstance(step, Done)
@@ -118,7 +125,7 @@ class Driver:
     def _launch(self, send: Send) -> None:
         generate = self.wire.kind == "generate"
         rid = f"{self.run_id}-{send.key.serial}-{send.key.turn}" if generate else None
-        exchange = Exchange(rid=rid, cumulative=generate)
+        exchange = Exchange(heard=self.clock(), rid=rid, cumulative=generate)
         try:
             body = self.bodies.body(send, rid)
         except BadInput as error:  # content that this wire cannot carry
@@ -129,8 +136,11 @@ class Driver:
             return
         request = exchange_with(self.session, self.url, body, self.headers(send), exchange, self.clock)
         task = asyncio.get_running_loop().create_task(request)
-        self._tasks[send.key] = task
+        self._tasks[send.key] = (task, exchange)
         task.add_done_callback(partial(self._landed, send, exchange))
+
+    def _live(self) -> list[tuple[asyncio.Task[None], Exchange]]:
+        return list(self._tasks.values())
 
     def _landed(self, send: Send, exchange: Exchange, task: asyncio.Task[None]) -> None:
         if task.cancelled():

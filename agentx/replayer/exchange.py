@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from agentx.core import Attempt, Cached, Chunk, Failure
+from agentx.core import Attempt, Chunk, Failure
 from agentx.replayer.schedule import Send
 from agentx.wire import openai, sglang
 from agentx.wire.reply import Reply, ServerError, parse_error
@@ -18,6 +18,7 @@ from agentx.wire.sse import SseParser
 
 MAX_MESSAGE = 500  # characters of a server's error that are kept
 SHORTEN = 2048  # bytes; events of a cumulative stream that are longer are cut to what is read of them
+_BEGINS, _UNFINISHED = b"\n\ndata: ", b'"finish_reason":null'
 # How SGLang words a request that does not fit (facts of 0.5.23; vLLM shares the second).
 _OVERFLOWS = ("longer than the model's context", "maximum context length", "exceeds the maximum allowed length")
 
@@ -27,6 +28,7 @@ class Exchange:
     """Filled in by the client. Times are seconds on the run's clock."""
 
     sent: float = 0.0
+    heard: float = 0.0  # last sign of life
     first_byte: float | None = None
     end: float | None = None
     status: int | None = None
@@ -42,9 +44,10 @@ class Exchange:
 
     def receive(self, at: float, data: bytes) -> None:
         """Bytes of the body, read at `at`."""
+        self.heard = at
         if not self.events:
             self.raw.append(data)
-        found = self._parser.feed(data)
+        found = self._parser.feed(thin(data))
         if self.cumulative and found and self.events:
             self.events[-1] = shorten(self.events[-1])  # only the last one will be read whole
         self.times += [at] * len(found)
@@ -53,6 +56,19 @@ class Exchange:
     def fail(self, kind: str, message: str = "") -> None:
         """The first failure is the cause; later ones are its consequences."""
         self.failure = self.failure or Failure(kind, message[:MAX_MESSAGE])
+
+
+def thin(data: bytes) -> bytes:
+    """What one read brought, without the events that its last token event makes superfluous.
+
+    Events of one read share a time, and counts are cumulative, so of a run of token events only the last one tells
+    something; what else a stream says (an error, the finish, the usage) it says behind its last token.
+    """
+    last = data.rfind(_BEGINS, 0, data.rfind(_UNFINISHED) + 1)
+    first = 0 if data.startswith(_BEGINS[2:]) else data.find(_BEGINS) + 2
+    if last <= first or not (openai.has_token(data[last:]) or sglang.has_token(data[last:])):
+        return data
+    return data[:first] + data[last + 2 :]
 
 
 def attempt_of(send: Send, exchange: Exchange, wire: Literal["chat", "generate"]) -> Attempt:
@@ -78,7 +94,7 @@ def attempt_of(send: Send, exchange: Exchange, wire: Literal["chat", "generate"]
         chunks=tuple(Chunk(round((at - exchange.sent) * 1e6), tokens) for at, tokens in chunks),
         prompt_tokens=reply.prompt_tokens,
         completion_tokens=reply.completion_tokens,
-        cached=_cached(reply),
+        cached=reply.cached,
         queue_seconds=reply.queue_seconds,
         server_ttft=reply.server_first_token_seconds,
         status=exchange.status,
@@ -137,11 +153,6 @@ def _chunks(times: Sequence[float], reply: Reply) -> tuple[list[tuple[float, int
     if not chunks:
         return chunks, None, None
     return chunks, chunks[0][0], chunks[-1][0]
-
-
-def _cached(reply: Reply) -> Cached | None:
-    told = reply.cached
-    return None if told is None else Cached(told.total, told.device, told.host, told.storage)
 
 
 def _extra(send: Send, exchange: Exchange, reply: Reply) -> dict[str, Any]:

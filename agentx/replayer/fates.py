@@ -42,11 +42,17 @@ class Fates:
     def fits(self, session: Session, turn: int) -> bool:
         if self.context is None and self.pool is None:
             return True
+        asked = session.turns[turn]
+        most = asked.isl + self.start + self.per_message * (asked.prompt.keep + len(asked.prompt.append))
+        if self._has_room(most, most + max(1, asked.output.tokens)):
+            return True  # the usual case, without a look at the pieces
         pieces = session.pieces(turn)
         prompt = sum(piece.tokens for piece in pieces) + self.start
         if self.per_message:
             prompt += self.per_message * len(messages(session, pieces))
-        whole = prompt + max(1, session.turns[turn].output.tokens)
+        return self._has_room(prompt, prompt + max(1, asked.output.tokens))
+
+    def _has_room(self, prompt: int, whole: int) -> bool:
         if self.context is not None and (whole > self.context or prompt >= self.context - SPARE):
             return False
         return self.pool is None or prompt < self.pool - max(SPARE, self.page)

@@ -18,12 +18,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from aiohttp import ClientSession
+from yarl import URL
 
 from agentx import catalog
 from agentx.content import Encoder, WordList, lexicon
 from agentx.errors import BadInput
 from agentx.replayer.bodies import Bodies, Wire
-from agentx.replayer.client import Clock, open_session
+from agentx.replayer.client import Clock, Silence, open_session
 from agentx.replayer.counters import Scraper
 from agentx.replayer.defaults import pace, trace_path
 from agentx.replayer.drive import Driver
@@ -144,7 +145,7 @@ def _endpoint(target: Target, stack: contextlib.ExitStack) -> Endpoint:
 
 async def _run(order: Order, endpoint: Endpoint, *, progress: bool, signals: bool) -> None:
     plan = order.plan
-    async with open_session(stall=plan.timeouts.stall, headers=request_headers(endpoint)) as session:
+    async with open_session(request_headers(endpoint)) as session:
         server = await server_facts(session, endpoint.base, endpoint.model)
         embedded = "engine_rules" in server
         words = None if embedded else await confirmed_words(session, endpoint.base, server["model"])
@@ -207,12 +208,13 @@ def _driver(
     return Driver(
         schedule=Schedule(iter(source), plan.rules, fates),
         session=session,
-        url=endpoint.base + wire.path,
+        url=URL(endpoint.base + wire.path),
         wire=wire,
         bodies=Bodies(Encoder(words), wire, policy=plan.salt, salt=facts.salt),
         headers=lambda send: session_headers(endpoint, send.session.key, send.play),
         writer=writer,
         scraper=Scraper(session, endpoint.metrics_urls, clock),
+        silence=Silence(plan.timeouts.stall, clock),
         clock=clock,
         progress=Progress(clock, plan.measure.sessions, wanted=progress),
         run_id=secrets.token_hex(4),
