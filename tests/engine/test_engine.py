@@ -228,3 +228,50 @@ def test_an_overshooting_step_leaves_the_last_token_cached(length: float, cached
     target.submit(Request("b", prompt(1, 100) + reply + prompt(2, 5), 1), 9.0)
     expected = cached if length == 4.0 else 109
     assert ended(drain(target, 9.0))[0].cached_device == expected
+
+
+def any_settings(rng: random.Random) -> EngineSettings:
+    page = rng.choice([1, 8, 64])
+    pool = rng.choice([6, 12, 40]) * max(page, 16)
+    host = {"tokens": rng.choice([0, 1, 3]) * pool // 2 // page * page}
+    host["write"] = rng.choice(["write_through", "write_through_selective", "write_back"])
+    scheduler = {"chunk": rng.choice([64, 512]), "max_running": rng.choice([1, 3, 64]), "queue": rng.choice([None, 3])}
+    speculation: dict[str, object] = {}
+    if rng.random() < 0.4:
+        acceptance = {"length": 1 + 3 * rng.random(), "method": rng.choice(["match-expected", "multinomial"])}
+        speculation = {"algorithm": "EAGLE", "steps": 3, "draft_tokens": 4, "acceptance": acceptance}
+    cache = {"pool": pool, "page": page, "host": host, "bigram": rng.random() < 0.2}
+    return EngineSettings.model_validate({"cache": cache, "scheduler": scheduler, "speculation": speculation})
+
+
+@pytest.mark.parametrize("seed", range(15))
+def test_any_traffic_ends_and_the_books_balance_at_every_step(seed: int) -> None:
+    rng = random.Random(seed)
+    settings = any_settings(rng)
+    target, pool = Engine(settings), settings.cache.pool
+    contexts = [rng.randbytes(4 * rng.randrange(1, pool // 8)) for _ in range(6)]
+    session_of: dict[str, int] = {}
+    events: list[Event] = []
+    now = 0.0
+    for number in range(80):
+        session, rid = rng.randrange(6), str(number)
+        most = rng.randrange(0, rng.choice([8, 60, pool]))
+        try:
+            target.submit(Request(rid, contexts[session], most, ignore_eos=rng.random() < 0.5), now)
+            session_of[rid] = session
+        except Refused:
+            contexts[session] = contexts[session][:40]
+        if rng.random() < 0.1:
+            target.abort(str(rng.randrange(number + 1)), now)
+        now += rng.random() * rng.choice([0.001, 0.05, 0.3])
+        new, _ = target.step(now)
+        target.check_integrity()
+        events += new
+        for event in new:
+            if isinstance(event, Tokens):
+                contexts[session_of[event.rid]] += event.ids
+    events += drain(target, now)
+    assert sorted(end.rid for end in ended(events)) == sorted(session_of)
+    assert all(end.cached_device + end.cached_host < end.prompt_tokens for end in ended(events))
+    assert (target.counters().used, target.flush()) == (0, True)
+    target.check_integrity()
