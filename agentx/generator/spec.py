@@ -142,7 +142,9 @@ class WorkloadSpec(Strict):
 
 
 def load_spec(source: Path | str, *, text: str | None = None, sets: Sequence[str] = ()) -> WorkloadSpec:
-    """The workload spec in a file, or in `text`. Raises BadInput that names every mistake with its place."""
+    """The workload spec of that name, in a file, or in `text`. Raises BadInput that names every mistake's place."""
+    if text is None and isinstance(source, str):
+        source = catalog.resolve("workloads", source)
     return yamlspec.load(WorkloadSpec, source, kind="workload", text=text, sets=sets, extended=_base)
 
 
