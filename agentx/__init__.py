@@ -21,6 +21,13 @@ _HOMES = {
     "read_results": "agentx.results",
     "RunResults": "agentx.results",
     "possible_reuse": "agentx.reuse:possible",
+    "generate": "agentx.generator.write",
+    "load_spec": "agentx.generator.spec",
+    "load_plan": "agentx.replayer.plan",
+    "replay": "agentx.replayer.run",
+    "areplay": "agentx.replayer.run",
+    "report": "agentx.reporter.reporting",
+    "Report": "agentx.reporter.reporting",
 }
 
 __all__ = ["__version__", *_HOMES]
@@ -45,6 +52,13 @@ if TYPE_CHECKING:
     from agentx.core import Session as Session
     from agentx.core import Turn as Turn
     from agentx.errors import AgentxError as AgentxError
+    from agentx.generator.spec import load_spec as load_spec
+    from agentx.generator.write import generate as generate
+    from agentx.replayer.plan import load_plan as load_plan
+    from agentx.replayer.run import areplay as areplay
+    from agentx.replayer.run import replay as replay
+    from agentx.reporter.reporting import Report as Report
+    from agentx.reporter.reporting import report as report
     from agentx.results import RunResults as RunResults
     from agentx.results import read_results as read_results
     from agentx.reuse import possible as possible_reuse  # noqa: F401  resolved by name above

@@ -25,7 +25,7 @@ EPILOG = """examples:
 """
 
 SESSIONS, TURNS, LANES = 8, 8, 4
-SMALL, LARGE = 20_000, 200_000  # tokens of cache: about two contexts, and more than all of them
+SMALL, LARGE = 20_000, 200_000  # tokens of cache: fewer than all the contexts need, and more
 SETS = (
     f"load.sessions={LANES}",
     "gaps.scale=0.02",
@@ -87,7 +87,9 @@ def _rows(small: Report, large: Report) -> Iterator[tuple[str, str, str]]:
     both = [small.metrics, large.metrics]
     yield row("turns answered", ",d", [each.books.completed for each in both])
     yield row("prompt tokens reused, observed", ".1%", [each.reuse.by_request.share for each in both])
-    yield row("prompt tokens reused, ideal", ".1%", [each.reuse.ideal.share if each.reuse.ideal else None for each in both])
+    yield row(
+        "prompt tokens reused, ideal", ".1%", [each.reuse.ideal.share if each.reuse.ideal else None for each in both]
+    )
     for name, percent in (("median", 50), ("p90", 90)):
         ttft = [None if each.latency.ttft is None else each.latency.ttft.at(percent) * 1e3 for each in both]
         yield row(f"time to first token, {name}, ms", ",.0f", ttft)
@@ -104,8 +106,8 @@ def _verdict(small: Report, large: Report) -> Iterator[str]:
         yield "The server did not say what it reused, so there is nothing to compare."
         return
     yield (
-        f"These agents send the same tokens again and again: an unlimited cache would spare {ideal.share:.0%} of the "
-        f"prompt. A cache that holds about two of their contexts gave {few:.0%}, one that holds them all {many:.0%}."
+        f"These agents send the same tokens again and again: an unlimited cache would spare {ideal.share:.0%} of "
+        f"the prompt. A cache of {SMALL:,} tokens gave {few:.0%}, one of {LARGE:,} gave {many:.0%}."
     )
     yield "Figures of a model of SGLang's rules (engine rules: SGLang 0.5.23), not of a GPU."
 

@@ -1,0 +1,64 @@
+"""The README is run: its shell lines one after another, its Python as a program."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+MARK = "<!-- run as a test -->\n"
+
+
+def blocks(document: Path, language: str) -> list[str]:
+    """The fenced blocks of a language that are marked to be run."""
+    return re.findall(rf"{re.escape(MARK)}```{language}\n(.*?)```", document.read_text(), re.DOTALL)
+
+
+@pytest.fixture
+def environment() -> dict[str, str]:
+    """This interpreter's own scripts come first, so that `agentx` is the one under test."""
+    return {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+
+
+def test_the_readmes_commands_work_in_order(tmp_path: Path, environment: dict[str, str]) -> None:
+    (script,) = blocks(ROOT / "README.md", "sh")
+    result = subprocess.run(
+        ["bash", "-ec", script], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0, result.stderr
+    assert "possible" in result.stdout
+    assert "ideal, the same prompts" in result.stdout
+    assert (tmp_path / "run.json").read_text().startswith("{")
+
+
+def test_the_readmes_program_works(tmp_path: Path, environment: dict[str, str]) -> None:
+    (program,) = blocks(ROOT / "README.md", "python")
+    result = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0, result.stderr
+    assert re.search(r"possible reuse: \d+\.\d%", result.stdout)
+
+
+def test_every_link_of_the_documents_leads_somewhere() -> None:
+    dead = []
+    for document in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]:
+        for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", document.read_text()):
+            if "://" not in target and not (document.parent / target).exists():
+                dead.append(f"{document.name}: {target}")
+    assert dead == []
+
+
+def test_structure_names_every_module_or_its_room() -> None:
+    text = (ROOT / "docs" / "structure.md").read_text()
+    package = ROOT / "agentx"
+    missing = [path.name for path in package.glob("*.py") if not path.name.startswith("__") and path.name not in text]
+    missing += [
+        f"{path.name}/" for path in package.iterdir() if (path / "__init__.py").exists() and f"{path.name}/" not in text
+    ]
+    assert missing == []
