@@ -41,7 +41,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from agentx.replayer.run import replay
-    from agentx.reporter.reporting import report
 
     sets = list(args.sets)
     sets += [] if args.sessions is None else [f"load.sessions={args.sessions}"]
@@ -51,6 +50,8 @@ def run(args: argparse.Namespace) -> int:
         args.trace, plan=args.plan, target=args.target, out=out, sets=sets, salt=args.salt, progress=True, signals=True
     )
     print(f"agentx replay: results in {result.folder}", file=sys.stderr)
+    from agentx.reporter.reporting import report  # only now: the first request should not wait for it
+
     print(report(result).text())
     return code_of(result)
 

@@ -10,9 +10,11 @@ import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+
+import aiohttp
+import numpy
 
 from agentx import __version__
 from agentx.content import WordList
@@ -115,6 +117,6 @@ def environment() -> dict[str, Any]:
         "platform": platform.platform(),
         "machine": platform.machine(),
         "cpus": os.cpu_count(),
-        "aiohttp": version("aiohttp"),
-        "numpy": version("numpy"),
+        "aiohttp": aiohttp.__version__,
+        "numpy": numpy.__version__,
     }
