@@ -42,7 +42,8 @@ class ChatReply:
         parts = [self.tokens(ids)] if ids else []
         parts.append(self._chunk(b'{"reasoning_content":null}', dumps(finish_reason(progress)), b""))
         if call.cached_details and progress.cached_details:
-            parts.append(self._bare(b'"usage":null,"sglext":' + dumps({"cached_tokens_details": progress.cached_details})))
+            split = dumps({"cached_tokens_details": progress.cached_details})
+            parts.append(self._bare(b'"usage":null,"sglext":' + split))
         return b"".join(parts) + self._close()
 
     def refused(self, status: int, message: str) -> bytes:

@@ -20,7 +20,10 @@ from agentx.engine.http_calls import (
     generate_call,
     tokenize_call,
 )
+from agentx.engine.http_completions import completion_call
+from agentx.engine.http_messages import count_tokens, messages_call
 from agentx.engine.http_replies import openai_error
+from agentx.engine.http_responses import responses_call
 from agentx.engine.settings import EngineSettings
 
 SETTINGS = EngineSettings(context=1000)
@@ -88,13 +91,18 @@ def test_a_refusal_names_the_field() -> None:
 KEYS = [
     "messages", "role", "content", "type", "text", "input_ids", "sampling_params", "max_tokens", "max_new_tokens",
     "min_tokens", "stream", "stream_options", "tools", "tool_calls", "n", "rid", "cache_salt", "prompt", "tokens",
+    "model", "system", "input", "instructions", "function", "arguments", "name", "output", "summary", "tool_choice",
+]  # fmt: skip
+KINDS = [
+    "assistant", "tool_use", "tool_result", "thinking", "function_call", "function_call_output", "reasoning", "message",
+    "custom_tool_call", "function", "none", "output_text",
 ]  # fmt: skip
 JSON = st.recursive(
     st.none()
     | st.booleans()
     | st.integers(-(10**20), 10**20)
     | st.floats(allow_nan=False)
-    | st.sampled_from(["user", "system", "text", "\ud800", "\0", "x" * 50]),
+    | st.sampled_from(["user", "system", "text", "\ud800", "\0", "x" * 50, "[" * 5000, "[" * 950 + "]" * 950, *KINDS]),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYS), inner, max_size=6),
     max_leaves=15,
 )
@@ -115,17 +123,45 @@ def test_anything_is_a_call_or_a_refusal(body: bytes) -> None:
         lambda: check_context(generate_call(body, SETTINGS), SETTINGS),
         lambda: tokenize_call(body),
         lambda: detokenize_call(body),
+        lambda: completion_call(body, SETTINGS),
+        lambda: messages_call(body, SETTINGS),
+        lambda: count_tokens(body),
+        lambda: responses_call(body, SETTINGS),
     ):
         error = refusal(read)
         if error is not None:
             assert json.loads(openai_error(error.status, error.message, error.kind))["message"]
 
 
-MESSAGE = st.fixed_dictionaries({"role": st.sampled_from(["user", "tool", "x"]), "content": JSON})
+MESSAGE = st.fixed_dictionaries(
+    {"role": st.sampled_from(["user", "tool", "assistant", "x"]), "content": JSON},
+    optional={"tool_calls": JSON, "reasoning_content": JSON, "type": st.sampled_from(KINDS), "arguments": JSON},
+)
+BLOCK = st.fixed_dictionaries(
+    {"type": st.sampled_from([*KINDS, "text"])},
+    optional=dict.fromkeys(["text", "thinking", "input", "content", "name", "arguments", "output", "summary"], JSON),
+)
 
 
-@given(messages=st.lists(MESSAGE, max_size=3))
-def test_any_messages_are_a_call_or_a_refusal(messages: list[object]) -> None:
-    body = json.dumps({"messages": messages, "max_tokens": 1}).encode()
-    error = refusal(lambda: chat_call(body, SETTINGS))
-    assert error is None or error.message
+@given(messages=st.lists(MESSAGE, max_size=3), blocks=st.lists(BLOCK, max_size=4), tools=st.lists(JSON, max_size=2))
+def test_any_messages_are_a_call_or_a_refusal(messages: list[Any], blocks: list[Any], tools: list[Any]) -> None:
+    more = {"model": "m", "max_tokens": 1, "tools": tools}
+    made: list[Any] = [{"role": role, "content": blocks} for role in ("user", "assistant")]
+    for body in (
+        {"messages": messages},
+        {"messages": [*made, *messages], "system": blocks},
+        {"input": messages},
+        {"input": [*blocks, *made]},
+    ):
+        data = json.dumps({**body, **more}).encode()
+        for read in (chat_call, messages_call, responses_call):
+            error = refusal(lambda: read(data, SETTINGS))  # noqa: B023
+            assert error is None or error.message
+
+
+def test_arguments_nested_too_deeply_are_refused_or_text() -> None:
+    for depth in (10, 400, 900, 990, 5000, 100_000):
+        call = {"function": {"name": "f", "arguments": "[" * depth + "]" * depth}}
+        body = {"messages": [{"role": "assistant", "content": "", "tool_calls": [call]}], "max_tokens": 1}
+        error = refusal(lambda: chat_call(json.dumps(body).encode(), EngineSettings(context=10**6)))  # noqa: B023
+        assert error is None or "deeply" in error.message

@@ -13,7 +13,7 @@ import pytest
 
 from agentx.engine.http_script import Rule, Script
 from agentx.engine.server import running
-from agentx.engine.settings import LAPTOP, EngineSettings, Scheduling
+from agentx.engine.settings import LAPTOP, Acceptance, EngineSettings, Scheduling, Speculation
 from agentx.wire.sse import SseEvent, SseParser
 
 FAST = LAPTOP.model_copy(update={"request": 0.0, "prefill_token": 1e-8, "decode_step": 2e-4, "decode_request": 0.0})
@@ -264,6 +264,19 @@ async def test_a_count_runs_out_and_that_is_said_once(url: str, client: aiohttp.
     assert texts[:2] == ["Counted."[:8]] * 2
     assert texts[2] == texts[3] != texts[0]
     assert len(told) == 1
+
+
+async def test_simulated_acceptance_does_not_overwrite_a_script(client: aiohttp.ClientSession) -> None:
+    speculation = Speculation(algorithm="NGRAM", draft_tokens=4, acceptance=Acceptance(length=3.0))
+    rule = Rule.model_validate({"text": "as it was written, word by word"})
+    with running(
+        EngineSettings(context=4096, timing=FAST, speculation=speculation), script=Script((rule,), pytest.fail)
+    ) as url:
+        _, events = await stream(client, url + "/generate", {"text": "hi"})
+    reply = json.loads(events[-2].data)
+    assert reply["text"] == rule.text
+    assert reply["meta_info"]["finish_reason"]["type"] == "stop"
+    assert reply["meta_info"]["spec_verify_ct"] == 3  # 8 tokens: one of the prefill, then three a step
 
 
 BIG = [{"role": "user", "content": "a" * 20_000}]
