@@ -20,6 +20,11 @@ CAUSES: tuple[Cause, ...] = get_args(Cause)
 Kind = Literal["open", "request", "asked", "head", "data", "end"]
 
 
+# The last event of a stream. Clients close the connection when they have read it, without waiting for the body's end.
+_LAST_EVENTS = (b"[DONE]", b'"message_stop"')
+_LAST_BYTES = 128
+
+
 class Event(NamedTuple):
     """One thing that happened to an exchange, at `at` nanoseconds on the monotonic clock.
 
@@ -112,6 +117,7 @@ class Copy:
         self._wanted = opened.wire is not None
         self._silent = silent
         self._ended = False
+        self._last = b""
         self._put("open", opened)
 
     def request(self, data: bytes) -> None:
@@ -126,10 +132,13 @@ class Copy:
 
     def data(self, data: bytes) -> None:
         self._copies.tally.response_bytes += len(data)
+        self._last = data
         self._put("data", self._kept(data))
 
     def end(self, cause: Cause, detail: str = "") -> None:
-        """The exchange is over; only the first call counts."""
+        """The exchange is over; only the first call counts. A client that leaves after the last event was done."""
+        if cause == "client_abort" and any(event in self._last[-_LAST_BYTES:] for event in _LAST_EVENTS):
+            cause = "done"
         if not self._ended:
             self._ended = True
             self._copies.tally.ends[cause] += 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from agentx.recorder.copies import Copies, Opened
 
 CALL = Opened("POST", "/v1/messages", [], "messages", 1)
@@ -56,3 +58,20 @@ def test_only_the_first_end_counts() -> None:
     copy.end("client_abort")
     assert dict(copies.tally.ends) == {"upstream_abort": 1}
     assert len(copies.take()) == 2
+
+
+@pytest.mark.parametrize(
+    ("last", "cause"),
+    [
+        (b"data: [DONE]\n\n", "done"),
+        (b'event: message_stop\ndata: {"type":"message_stop"}\n\n', "done"),
+        (b'data: {"choices":[]}\n\n', "client_abort"),
+        (b"data: [DONE]\n\n" + b"x" * 200, "client_abort"),
+    ],
+)
+def test_leaving_after_the_last_event_is_no_abort(last: bytes, cause: str) -> None:
+    copies = Copies()
+    copy = copies.open(CALL)
+    copy.data(last)
+    copy.end("client_abort")
+    assert dict(copies.tally.ends) == {cause: 1}

@@ -1,0 +1,161 @@
+"""`agentx record` as a process: real clients, the engine behind it, signals, and a kill."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import openai
+import pytest
+
+from agentx import catalog
+from agentx.engine.server import running
+from agentx.engine.settings import load_engine
+from agentx.recorder.capture_reader import CaptureReader
+
+ROOT = Path(__file__).parents[2]
+START = (
+    "import sys; from agentx.cli.main import VERBS, main; "
+    "VERBS.setdefault('record', ('record', 'record')); sys.exit(main())"
+)
+COMMAND = [sys.executable, "-c", START, "record"]
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
+ENVIRONMENT.pop("AGENTX_KEYS", None)
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[str]:
+    with running(load_engine(catalog.resolve("targets", "laptop"))) as url:
+        yield url
+
+
+@contextlib.contextmanager
+def recording(cwd: Path, upstream: str, *args: str) -> Iterator[tuple[subprocess.Popen[str], str, list[str]]]:
+    """The process, the proxy's URL, and what it said at the start."""
+    words = [*COMMAND, "sglang", "--upstream", upstream, "--port", "0", "-o", "cap", *args]
+    environment = {**ENVIRONMENT, "AGENTX_KEYS": str(cwd / "keys")}
+    process = subprocess.Popen(
+        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=cwd, env=environment
+    )
+    try:
+        assert process.stderr is not None
+        said = []
+        while True:
+            said.append(process.stderr.readline())
+            assert said[-1], said
+            if said[-1].startswith("  export"):
+                break
+        url = next(line for line in said if line.startswith("recording ")).split()[1]
+        yield process, url, said
+    finally:
+        process.kill()
+        process.communicate(timeout=10)
+
+
+def ended(cwd: Path, *args: str) -> subprocess.CompletedProcess[str]:
+    environment = {**ENVIRONMENT, "AGENTX_KEYS": str(cwd / "keys")}
+    return subprocess.run(
+        [*COMMAND, *args], capture_output=True, text=True, timeout=30, cwd=cwd, env=environment, check=False
+    )
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_real_client_is_recorded(tmp_path: Path, engine: str, number: signal.Signals) -> None:
+    with recording(tmp_path, engine) as (process, url, said):
+        assert said[-1] == f"  export OPENAI_BASE_URL={url}/v1\n"
+        client = openai.OpenAI(base_url=f"{url}/v1", api_key="sk-test-0123456789abcdef")
+        messages = [{"role": "user", "content": " abc def ghi"}]
+        plain = client.chat.completions.create(model="agentx", messages=messages, max_tokens=5)  # type: ignore[arg-type]
+        stream = client.chat.completions.create(
+            model="agentx", messages=messages, max_tokens=5, stream=True, stream_options={"include_usage": True}
+        )  # type: ignore[call-overload]
+        text = "".join(chunk.choices[0].delta.content or "" for chunk in stream if chunk.choices)
+        assert text == plain.choices[0].message.content
+        client.models.list()
+        client.close()
+        process.send_signal(number)
+        out, err = process.communicate(timeout=20)
+    assert (process.returncode, out) == (0, "")
+    assert err.startswith("exchanges   3 (3 done)\nrecorded    3, of which 0 with something missing\n")
+    exchanges = list(CaptureReader(tmp_path / "cap"))
+    assert [(e.wire, e.status, e.cause) for e in exchanges] == [
+        ("chat", 200, "done"), ("chat", 200, "done"), (None, 200, "done"),
+    ]  # fmt: skip
+    assert exchanges[1].reply.endswith(b"data: [DONE]\n\n")
+    assert exchanges[0].credential == exchanges[1].credential is not None
+    written = b"".join(path.read_bytes() for path in (tmp_path / "cap").iterdir())
+    assert b"sk-test" not in written
+    assert (tmp_path / "keys").stat().st_mode & 0o777 == 0o700
+
+
+def test_a_killed_recorder_has_what_was_finished(tmp_path: Path, engine: str) -> None:
+    """R25: after the group's 50 ms, with ample room, everything that had ended is on the disk."""
+    with recording(tmp_path, engine) as (process, url, _):
+        for number in range(5):
+            body = b'{"model":"agentx","messages":[{"role":"user","content":" abc %d"}],"max_tokens":2}' % number
+            request = urllib.request.Request(f"{url}/v1/chat/completions", body, {"Content-Type": "application/json"})
+            urllib.request.urlopen(request, timeout=10).read()
+        for _ in range(100):  # until the group is written, or for ten seconds
+            if len([e for e in CaptureReader(tmp_path / "cap") if e.cause == "done"]) == 5:
+                break
+            time.sleep(0.1)
+        process.send_signal(signal.SIGKILL)
+        process.wait(timeout=10)
+    exchanges = list(CaptureReader(tmp_path / "cap"))
+    assert [exchange.cause for exchange in exchanges] == ["done"] * 5
+    assert all(exchange.body for exchange in exchanges)
+    with recording(tmp_path, engine) as (process, _, _):  # the lock went with the process; the next run goes on
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=20)
+    assert len(list(CaptureReader(tmp_path / "cap"))) == 5
+
+
+def test_a_second_recorder_on_the_same_folder(tmp_path: Path, engine: str) -> None:
+    with recording(tmp_path, engine) as (process, _, _):
+        second = ended(tmp_path, "sglang", "--upstream", engine, "--port", "0", "-o", "cap")
+        assert second.returncode == 2
+        assert f"another recorder writes to this capture: process {process.pid}" in second.stderr
+        assert second.stderr.count("\n") == 1
+
+
+def test_a_port_in_use(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        process = ended(tmp_path, "sglang", "--port", port, "-o", "cap")
+    assert process.returncode == 2
+    assert f"port {port}" in process.stderr
+    assert "--port 0" in process.stderr
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        (["openai"], "-o"),
+        (["opnai", "-o", "cap"], "did you mean 'openai'"),
+        (["openai", "-o", "cap", "--upstream", "localhost:3"], "--upstream 'localhost:3' should be a URL"),
+        (["openai", "-o", "cap", "--upstream", "http://me:pw@x"], "must not hold a password"),
+        (["openai", "-o", "cap", "--key", "cap/key"], "the key must lie outside"),
+        (["openai", "-o", "cap", "--port", "x"], "0 to 65535"),
+        (["openai", "-o", "/proc/none/cap"], "cannot be used"),
+        (["./gone.yaml", "-o", "cap"], "gone.yaml"),
+    ],
+)
+def test_mistakes_are_one_line(tmp_path: Path, args: list[str], says: str) -> None:
+    process = ended(tmp_path, *args)
+    assert process.returncode == 2
+    assert "Traceback" not in process.stderr
+    assert says in process.stderr.splitlines()[-1]
+    assert not (tmp_path / "keys").exists()
+
+
+def test_listening_to_other_machines_is_warned_of(tmp_path: Path, engine: str) -> None:
+    with recording(tmp_path, engine, "--host", "0.0.0.0") as (_, _, said):
+        assert said[0].startswith("warning: 0.0.0.0 can be reached from other machines")
