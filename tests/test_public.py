@@ -8,26 +8,28 @@ import pytest
 
 import agentx
 
-NAMES = [
-    "__version__",
-    "AgentxError",
-    "Attempt",
-    "Report",
-    "RunResults",
-    "Session",
-    "TraceReader",
-    "TraceWriter",
-    "Turn",
-    "areplay",
-    "generate",
-    "load_plan",
-    "load_spec",
-    "possible_reuse",
-    "read_results",
-    "read_trace",
-    "replay",
-    "report",
-]
+NAMES = sorted(
+    [
+        "__version__",
+        "AgentxError",
+        "Attempt",
+        "Report",
+        "RunResults",
+        "Session",
+        "TraceReader",
+        "TraceWriter",
+        "Turn",
+        "areplay",
+        "generate",
+        "load_plan",
+        "load_spec",
+        "possible_reuse",
+        "read_results",
+        "read_trace",
+        "replay",
+        "report",
+    ]
+)
 
 
 def test_the_public_names_are_locked() -> None:
