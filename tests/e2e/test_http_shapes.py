@@ -14,13 +14,13 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from asking import FAST
 
 from agentx.engine.server import running
-from agentx.engine.settings import LAPTOP, EngineSettings
+from agentx.engine.settings import EngineSettings
 
 ROOT = Path(__file__).parents[2]
 LINES = (ROOT / "tests/data/http-shapes-v1.jsonl").read_text().splitlines()
-FAST = LAPTOP.model_copy(update={"request": 0.0, "prefill_token": 1e-8, "decode_step": 2e-4, "decode_request": 0.0})
 
 ON_PURPOSE = {
     "weight_versions": "weights do not change here",
