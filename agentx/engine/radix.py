@@ -116,7 +116,9 @@ class RadixCache:
 
     def extend(self, lease: Lease, end: int) -> None:
         """Take pages so that the lease has room for tokens [0, end). Call `make_room` before. Raises RuntimeError."""
-        tokens = self.ceil(end) - self.ceil(lease.allocated)
+        tokens = end - lease.allocated
+        if self.page > 1:
+            tokens = self.ceil(end) - self.ceil(lease.allocated)
         if tokens > self.free:
             raise RuntimeError(f"out of KV pages: {tokens} tokens wanted, {self.free} free")
         self.free -= tokens

@@ -199,7 +199,7 @@ class Scheduler:
                 return None
         page = self.cache.page
         ends = [self._decode_end(job) for job in self.running]
-        if page == 1 or self._reserve:
+        if self._reserve:
             need = sum(end - _lease(job).allocated for job, end in zip(self.running, ends, strict=True))
             self.cache.make_room(need + page * len(self.running) if page > 1 and need else need)
         else:  # as if each needed a page
@@ -219,7 +219,7 @@ class Scheduler:
     def _decode_need(self, jobs: list[Job]) -> int:
         page = self.cache.page
         if not self._reserve:
-            return page * sum(job.computed % page == 0 for job in jobs)
+            return len(jobs) if page == 1 else page * sum(job.computed % page == 0 for job in jobs)
         return self._growth(jobs, [max(_lease(job).allocated, job.computed + self._reserve) for job in jobs])
 
     def _growth(self, jobs: list[Job], ends: list[int]) -> int:
