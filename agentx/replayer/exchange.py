@@ -6,7 +6,7 @@ reasoning or a tool call; what one read brought has one time and is one chunk. W
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -47,7 +47,7 @@ class Exchange:
         self.heard = at
         if not self.events:
             self.raw.append(data)
-        found = self._parser.feed(thin(data))
+        found = self._parser.feed(thin(data, sglang.has_token if self.cumulative else openai.has_token))
         if self.cumulative and found and self.events:
             self.events[-1] = shorten(self.events[-1])  # only the last one will be read whole
         self.times += [at] * len(found)
@@ -58,15 +58,16 @@ class Exchange:
         self.failure = self.failure or Failure(kind, message[:MAX_MESSAGE])
 
 
-def thin(data: bytes) -> bytes:
-    """What one read brought, without the events that its last token event makes superfluous.
+def thin(data: bytes, has_token: Callable[[bytes], bool]) -> bytes:
+    """What one read brought, without the events that its last whole token event makes superfluous.
 
     Events of one read share a time, and counts are cumulative, so of a run of token events only the last one tells
     something; what else a stream says (an error, the finish, the usage) it says behind its last token.
     """
-    last = data.rfind(_BEGINS, 0, data.rfind(_UNFINISHED) + 1)
+    sign = data.rfind(_UNFINISHED, 0, data.rfind(b"\n\n") + 1)
+    last = data.rfind(_BEGINS, 0, sign + 1)
     first = 0 if data.startswith(_BEGINS[2:]) else data.find(_BEGINS) + 2
-    if last <= first or not (openai.has_token(data[last:]) or sglang.has_token(data[last:])):
+    if last <= first or not has_token(data[last : data.find(b"\n\n", sign)]):
         return data
     return data[:first] + data[last + 2 :]
 

@@ -16,7 +16,7 @@ from agentx.errors import BadInput, Unreachable
 
 ANSWER = 20.0  # s that one question may take
 FEWEST_WORDS = 64  # fewer make prompts that share prefixes by accident
-_ROUNDS = 8  # of dropping words whose neighbours change them
+_ROUNDS = 16  # of dropping words whose neighbours change them
 
 _TOLD = (  # fields of SGLang's /server_info that say what was measured
     "version",
@@ -96,7 +96,7 @@ async def confirmed_words(session: aiohttp.ClientSession, base: str, model: str)
         at = _first_difference(joined[0], [known[word] for word in order])
         if at is None:
             break
-        for word in order[max(0, at - 1) : at + 1]:
+        for word in order[max(0, at - 1) : at + 2]:  # whichever of the three it is
             known.pop(word, None)
     else:
         known = {}

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import math
+import re
+from pathlib import Path
 
+import pydantic
 import pytest
 
 from agentx.errors import BadInput
@@ -92,3 +96,23 @@ def test_rules():
     assert plan("drain: 10s").rules.drain == math.inf  # only a measured time is drained
     assert plan("measure: {sessions: 7}").recycles
     assert not plan("measure: {sessions: 7}\nrecycle: false").recycles
+
+
+def keys(model: type[pydantic.BaseModel], prefix: str = "") -> set[str]:
+    found = set()
+    for name, info in model.model_fields.items():
+        inner = info.annotation
+        nested = isinstance(inner, type) and issubclass(inner, pydantic.BaseModel) and inner is not Measure
+        found |= keys(inner, f"{name}.") if nested else {prefix + name}
+    return found
+
+
+def test_the_reference_names_every_key_and_its_default():
+    text = (Path(__file__).parents[2] / "docs/reference/plan.md").read_text()
+    table = dict(re.findall(r"^\| `([a-z_.]+)` \| (.+?) \|", text.partition("## Targets")[0], re.MULTILINE))
+    assert set(table) == keys(Plan)
+    defaults = Plan().model_dump(mode="json")
+    for key, told in table.items():
+        value = functools.reduce(dict.__getitem__, key.split("."), defaults)
+        if key not in ("trace", "target"):  # their defaults are not of the plan
+            assert told == f"`{json.dumps(value)}`".replace('"', "")

@@ -1,0 +1,88 @@
+"""Counters out of expositions that repeat themselves."""
+
+from __future__ import annotations
+
+import aiohttp
+import pytest
+from aiohttp import web
+
+from agentx.replayer.counters import Scraper, read_counters
+
+CASES = [
+    # One server: both streaming kinds are summed, a source by its label; what is absent is unknown.
+    (
+        """
+# TYPE sglang:prompt_tokens_total counter
+sglang:prompt_tokens_total{model_name="m",is_streaming="true"} 100.0
+sglang:prompt_tokens_total{model_name="m",is_streaming="false"} 20.0
+sglang:cached_tokens_total{model_name="m",cache_source="device"} 30.0
+""",
+        {"prompt_tokens": 120.0, "cached_device": 30.0},
+    ),
+    # Every tensor-parallel rank exports the same counts: one of them is taken.
+    (
+        """
+sglang:prefill_effective_tokens_total{mode="input",tp_rank="0"} 70.0
+sglang:prefill_effective_tokens_total{mode="input",tp_rank="1"} 70.0
+sglang:prefill_effective_tokens_total{mode="device_hit",tp_rank="0"} 5.0
+sglang:prefill_effective_tokens_total{mode="device_hit",tp_rank="1"} 5.0
+""",
+        {"prefill_input": 70.0, "prefill_device_hit": 5.0},
+    ),
+    # Data-parallel ranks count their own requests; the first tensor rank of the second one need not be 0.
+    (
+        """
+sglang:evicted_tokens_total{dp_rank="0",tp_rank="0"} 1.0
+sglang:evicted_tokens_total{dp_rank="0",tp_rank="1"} 1.0
+sglang:evicted_tokens_total{dp_rank="1",tp_rank="2"} 10.0
+sglang:evicted_tokens_total{dp_rank="1",tp_rank="3"} 10.0
+""",
+        {"evicted": 11.0},
+    ),
+    # With priority scheduling the total stands under an empty priority.
+    (
+        """
+sglang:generation_tokens_total{priority=""} 9.0
+sglang:generation_tokens_total{priority="1"} 4.0
+sglang:generation_tokens_total{priority="2"} 5.0
+""",
+        {"generation_tokens": 9.0},
+    ),
+    ("", {}),
+    ("something else entirely 1 2 3", {}),
+]
+
+
+@pytest.mark.parametrize(("text", "counters"), CASES)
+def test_counters(text, counters):
+    assert read_counters(text)[0] == counters
+
+
+def test_gauges_are_kept_apart():
+    counters, gauges = read_counters('sglang:num_running_reqs{tp_rank="0"} 3.0\n')
+    assert (counters, gauges) == ({}, {"running": 3.0})
+
+
+async def test_scraping():
+    texts = iter(["sglang:prompt_tokens_total 1.0", "sglang:prompt_tokens_total 5.0", "sglang:prompt_tokens_total 5.0"])
+
+    async def metrics(_):
+        return web.Response(text=next(texts, "sglang:prompt_tokens_total 5.0"))
+
+    app = web.Application()
+    app.router.add_get("/metrics", metrics)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    base = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    try:
+        async with aiohttp.ClientSession() as session:
+            scraper = Scraper(
+                session, [f"{base}/metrics", f"{base}/nothing", "http://127.0.0.1:9/metrics"], lambda: 4.0
+            )
+            (first,) = await scraper.sample()  # the two that do not answer are left out
+            assert (first.at, first.endpoint, first.values) == (4.0, f"{base}/metrics", {"prompt_tokens": 1.0})
+            (last,) = await scraper.settled()
+            assert last.values == {"prompt_tokens": 5.0}
+    finally:
+        await runner.cleanup()
