@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -340,10 +341,11 @@ async def test_a_trace_that_breaks_in_the_middle_stops_the_run_with_its_books(tr
     assert run.books().balanced
 
 
-def command(path, out, *more):
+def command(path, out, *more, before=None):
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     words = [sys.executable, "-m", "agentx", "replay", str(path), "-o", str(out), *more]
-    return subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return subprocess.Popen(words, env=environment, text=True, preexec_fn=before, **pipes)
 
 
 def started(out):
@@ -391,3 +393,19 @@ def test_the_command_line(trace, tmp_path):
     assert "results in" in stderr
     assert "\r" not in stderr  # no bar without a terminal
     assert read_results(tmp_path / "run").settings["seed"] == 3
+
+
+def test_a_full_disk_ends_the_run_in_one_line_and_what_was_written_is_readable(trace, tmp_path):
+    def little_room() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (12_000, 12_000))
+
+    out = tmp_path / "run"
+    process = command(trace(session("a", 3)), out, "--set", "measure={sessions: 200}", before=little_room)
+    stdout, stderr = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert stdout == ""
+    assert "writing failed" in stderr.splitlines()[-1]
+    assert "Traceback" not in stderr
+    run = read_results(out)
+    assert run.attempts
+    assert run.end is None
