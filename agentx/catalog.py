@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple, get_args
 
 from agentx.errors import BadInput
 
-Kind = Literal["workloads", "recorders", "replays", "targets", "references"]
+Kind = Literal["workloads", "recorders", "replays", "targets", "references", "curves"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 PATH_ENDINGS = (".yaml", ".trace", ".json", ".jsonl", ".csv")
 ABOUT_BYTES = 4096  # of a file's head that are searched for its description
@@ -25,6 +25,7 @@ _FOLDERS: dict[Kind, str] = {
     "replays": "replays",
     "targets": "replays/targets",
     "references": "replays/references",
+    "curves": "replays/curves",
 }
 
 

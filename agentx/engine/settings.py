@@ -9,11 +9,14 @@ from __future__ import annotations
 import pathlib
 from collections.abc import Sequence
 from decimal import Decimal
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import pydantic
 from pydantic import Field
 
+from agentx import catalog
+from agentx.engine.curves import acceptance_length
+from agentx.errors import BadInput
 from agentx.yamlspec import Strict, duration_text, load, seconds
 
 
@@ -72,6 +75,9 @@ class Scheduling(Strict):
 
 
 class Acceptance(Strict):
+    """`length` is tokens per verification step; a named `curve` gives it by the number of `speculation.steps`."""
+
+    curve: str | None = None
     length: float = Field(default=1.0, ge=1.0)
     method: Literal["match-expected", "multinomial"] = "match-expected"
     tokens: Literal["fixed", "real-draft-token"] = "fixed"
@@ -97,6 +103,25 @@ class Speculation(Strict):
         """Tokens that a request has allocated ahead of what is committed, in each decode step (twice the longest
         draft: SGLang's overlap double buffer)."""
         return 0 if self.algorithm is None else 2 * max(self.steps, self.draft_tokens)
+
+    @pydantic.model_validator(mode="before")
+    @classmethod
+    def _curve(cls, data: Any) -> Any:
+        """The length that a named curve has for the number of steps."""
+        acceptance = data.get("acceptance") if isinstance(data, dict) else None
+        name = acceptance.get("curve") if isinstance(acceptance, dict) else None
+        steps = data.get("steps", 0) if isinstance(data, dict) else 0
+        if not isinstance(acceptance, dict) or not isinstance(name, str) or not isinstance(steps, int):
+            return data  # nothing to look up, or a mistake that the fields themselves report
+        if data.get("algorithm") in (None, "NGRAM"):
+            raise ValueError(f"the acceptance curve {name!r} needs an algorithm with steps: EAGLE, NEXTN, ...")
+        try:
+            length = acceptance_length(name, steps)
+        except BadInput as error:
+            raise ValueError(str(error)) from None
+        if acceptance.get("length", length) != length:
+            raise ValueError(f"acceptance has a length and a curve ({name!r}: {length:g}): say one of them")
+        return {**data, "acceptance": {**acceptance, "length": length}}
 
     @pydantic.model_validator(mode="after")
     def _bounds(self) -> Speculation:
@@ -180,4 +205,9 @@ class EngineSettings(Strict):
 
 def load_engine(source: pathlib.Path | str, *, text: str | None = None, sets: Sequence[str] = ()) -> EngineSettings:
     """The engine target in a file (or in `text`). Raises BadInput with one line per mistake."""
-    return load(EngineSettings, source, kind="target", text=text, sets=sets)
+    return load(EngineSettings, source, kind="target", text=text, sets=sets, extended=_base)
+
+
+def _base(name: str, heir: pathlib.Path) -> pathlib.Path:
+    """The file that `extends: name` means in the file `heir`: a path is relative to it."""
+    return heir.parent / name if catalog.is_path(name) else catalog.resolve("targets", name)
