@@ -198,7 +198,6 @@ class Driver:
         facts: dict[str, Any] = {
             "loop_lag": self.lag.facts(),
             "cpu_seconds": time.process_time(),
-            "empty_sessions": self.schedule.empty,
         }
         if self.schedule.stopped:
             facts["reason"] = self.schedule.stopped

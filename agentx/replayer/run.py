@@ -165,7 +165,8 @@ async def _run(order: Order, endpoint: Endpoint, *, progress: bool, signals: boo
             for note in _trace_notes(source):
                 writer.note(note)
             driver.schedule.check_integrity()
-            writer.end(_outcome(driver), driver.clock(), driver.facts())
+            dropped = len(source.dropped) + driver.schedule.empty
+            writer.end(_outcome(driver), driver.clock(), {**driver.facts(), "dropped_sessions": dropped})
     if driver.error is not None:
         raise driver.error
 
@@ -253,7 +254,8 @@ def _words_note(facts: Facts) -> Iterator[str]:
 def _trace_notes(source: Source) -> Iterator[str]:
     if source.dropped:
         some = ", ".join(source.dropped[:5])
-        yield f"{len(source.dropped)} sessions were dropped, nothing of them is sent: {some}"
+        many = "1 session was" if len(source.dropped) == 1 else f"{len(source.dropped)} sessions were"
+        yield f"{many} dropped, as nothing would have been sent: {some}"
     if source.torn:
         yield f"the trace is cut short: session {source.torn[0]} was played as far as it goes"
 

@@ -235,7 +235,8 @@ async def test_every_turn_failed(trace, tmp_path):
 async def test_a_session_without_turns_is_counted(trace, tmp_path):
     run, _ = await faulty_run(trace(Session("empty", ()), session("b", 1)), tmp_path / "run", lambda n: "ok")
     assert [play.session for play in run.plays] == ["b"]
-    assert any("1 sessions were dropped" in note for note in run.notes)
+    assert run.end["dropped_sessions"] == 1
+    assert any("1 session was dropped" in note for note in run.notes)
 
 
 @pytest.mark.parametrize(("policy", "sent"), [("replay", [4, 1, 4]), ("skip", [4, 4])])
