@@ -84,7 +84,8 @@ async def areplay(
 
     `plan` None plays every session once, one at a time, with pauses that end in minutes. `sets` override keys of the
     plan, and of the target behind `target.`. `salt` repeats another run's words. `out` None: a new folder here.
-    `progress` shows a bar if stderr is a terminal. `signals`: SIGINT and SIGTERM end the run, whose books are written.
+    `progress` says on stderr what was chosen, and shows a bar if that is a terminal. `signals`: SIGINT and SIGTERM end
+    the run, whose books are written.
     A failed turn is data and raises nothing. Raises BadInput, and Unreachable before anything is written.
     """
     with tempfile.TemporaryDirectory(prefix="agentx-") as scratch, contextlib.ExitStack() as stack:
@@ -92,7 +93,7 @@ async def areplay(
         check_free(folder)
         order = _order(trace, plan, target, sets, folder, Path(scratch))
         order = order if salt is None else replace(order, salt=salt)
-        for note in order.notes:
+        for note in order.notes if progress else ():
             print(f"agentx replay: {note}", file=sys.stderr)
         await _run(order, _endpoint(order.target, stack), progress=progress, signals=signals)
     return read_results(folder)

@@ -51,13 +51,17 @@ def test_a_plan_may_name_trace_and_target(trace, tmp_path, capsys):
     assert (run.settings["salt"], run.settings["seed"]) == ("abc", 8)
     assert run.settings["target"]["cache"]["pool"] == 500
     assert run.settings["plan"]["trace"] == str(trace)
-    assert load_plan("again", text="agentx: replay/1\n" + "".join(f"{k}: {v}\n" for k, v in [("seed", 8)])).seed == 8
     assert capsys.readouterr().err == ""  # a plan was given: nothing was chosen
 
 
-def test_without_a_plan_the_pauses_are_chosen_and_it_is_said(trace, tmp_path, capsys):
-    run = replay(trace, out=tmp_path / "run", sets=["gaps.tree_idle_cap=10ms"])
+def test_without_a_plan_the_pauses_are_chosen_and_it_is_said(trace, tmp_path, capsys, monkeypatch):
+    run = replay(trace, out=tmp_path / "run", sets=["gaps.tree_idle_cap=10ms"], progress=True)
     assert run.settings["plan"]["gaps"] == {"scale": 1.0, "tree_idle_cap": "10ms"}  # they were the user's
     assert "no plan given" not in capsys.readouterr().err
+    monkeypatch.setattr("agentx.replayer.defaults.CAP", 0.01)
+    run = replay(trace, out=tmp_path / "chosen", progress=True)
+    assert run.settings["plan"]["gaps"] == {"scale": 0.3, "tree_idle_cap": "10ms"}
+    assert "pauses of 1 sessions (200 s) are scaled by 0.3" in capsys.readouterr().err
+    assert "scaled by 0.3" in run.notes[0]
     run = replay(trace, plan=load_plan(sets=["gaps.scale=0"]), out=tmp_path / "other", sets=["abort=skip"])
     assert (run.settings["plan"]["abort"], run.settings["plan"]["gaps"]["scale"]) == ("skip", 0.0)
