@@ -14,6 +14,7 @@ from typing import Any
 from agentx.core import Attempt
 from agentx.replayer.client import Clock
 
+BAR = "{n_fmt} of {total_fmt} sessions, {elapsed}{postfix}"
 RECENT = 10.0  # s over which the shown rate is taken
 COLLECT = (50_000, 20, 100)  # objects, and generations, between collections
 TICK = 0.05  # s between looks at the loop's lateness
@@ -31,7 +32,7 @@ class Progress:
         if self.visible:
             from tqdm import tqdm
 
-            self._bar = tqdm(total=plays, unit=" sessions", file=sys.stderr)
+            self._bar = tqdm(total=plays, file=sys.stderr, bar_format=BAR)
 
     def count(self, attempt: Attempt) -> None:
         self.turns += 1
@@ -62,6 +63,7 @@ class Progress:
 
     def close(self) -> None:
         if self.visible:
+            self.show(0)
             self._bar.close()
             self.visible = False
 
