@@ -30,10 +30,10 @@ DEFAULT_CACHE = 64 << 20  # bytes of encoded chunks that are kept
 Salting = Callable[[Layer], str]  # the salt of a layer in one play
 
 
-def numbers(stream: Stream, salt: str, chunk: int) -> npt.NDArray[np.uint16]:
-    """Chunk number `chunk` of a stream: CHUNK numbers of 16 bits."""
+def numbers(stream: Stream, salt: str, chunk: int, count: int = CHUNK) -> npt.NDArray[np.uint16]:
+    """The first `count` numbers, of 16 bits each, of chunk number `chunk` of a stream."""
     key = json.dumps([stream.scope, stream.kind, stream.id, salt, chunk]).encode()
-    return np.frombuffer(hashlib.shake_128(key).digest(2 * CHUNK), dtype="<u2")
+    return np.frombuffer(hashlib.shake_128(key).digest(2 * count), dtype="<u2")
 
 
 def lexicon() -> tuple[str, ...]:
@@ -127,27 +127,34 @@ class Encoder:
         ]
 
     def _stretch(self, stream: Stream, salt: str, start: int, stop: int, *, ids: bool) -> list[bytes]:
-        width = self.words.id_width if ids else WORD
-        parts = []
+        width, parts = self._width(ids), []
         for chunk in range(start // CHUNK, (stop + CHUNK - 1) // CHUNK):
             low, high = max(start - chunk * CHUNK, 0), min(stop - chunk * CHUNK, CHUNK)
-            encoded = self._chunk(stream, salt, chunk, ids)
-            parts.append(encoded if high - low == CHUNK else encoded[low * width : high * width])
+            encoded = self._chunk(stream, salt, chunk, ids, high)
+            whole = len(encoded) == (high - low) * width
+            parts.append(encoded if whole else encoded[low * width : high * width])
         return parts
 
-    def _chunk(self, stream: Stream, salt: str, chunk: int, ids: bool) -> bytes:
+    def _chunk(self, stream: Stream, salt: str, chunk: int, ids: bool, least: int) -> bytes:
+        """The beginning of a chunk, `least` tokens of it or more: short segments are most, and cost what they are."""
         key = (stream, salt, chunk, ids)
-        found = self._chunks.get(key)
-        if found is not None:
-            self._chunks.move_to_end(key)
-            return found
-        table = self.words.id_table if ids else self.words.text_table
-        encoded: bytes = table[numbers(stream, salt, chunk) % np.uint32(len(self.words.words))].tobytes()
+        found = self._chunks.pop(key, b"")
+        self._held -= len(found)
+        encoded = found if len(found) >= least * self._width(ids) else self._encode(stream, salt, chunk, ids, least)
         self._chunks[key] = encoded
         self._held += len(encoded)
         while self._held > self._limit and len(self._chunks) > 1:
             self._held -= len(self._chunks.popitem(last=False)[1])
         return encoded
+
+    def _encode(self, stream: Stream, salt: str, chunk: int, ids: bool, count: int) -> bytes:
+        places = numbers(stream, salt, chunk, count) % np.uint32(len(self.words.words))
+        # Four bytes are copied as one number: several times as fast as strings.
+        encoded: bytes = (self.words.id_table if ids else self.words.text_table.view(np.uint32))[places].tobytes()
+        return encoded
+
+    def _width(self, ids: bool) -> int:
+        return self.words.id_width if ids else WORD
 
 
 def embedded_ids(text: str) -> list[int]:

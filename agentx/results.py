@@ -191,15 +191,18 @@ def _collect(frames: Iterator[tuple[str, dict[str, Any]]], path: Path) -> dict[s
     }
 
 
+_SCALARS = (int, float, str)
+_NAMES = {kind: tuple(item.name for item in fields(kind) if item.name != "extra") for kind in (Attempt, Play, Sample)}
+
+
 def _body(value: Attempt | Play | Sample) -> dict[str, Any]:
     """A record as a plain map: absent fields are left out, unknown ones come back."""
-    body: dict[str, Any] = {}
-    for item in fields(value):
-        content = getattr(value, item.name)
-        if item.name == "extra":
-            body.update(content)
-        elif content is not None and content != ():
-            body[item.name] = _plain(content)
+    body = {
+        name: content if isinstance(content, _SCALARS) else _plain(content)
+        for name in _NAMES[type(value)]
+        if (content := getattr(value, name)) is not None and content != ()
+    }
+    body.update(value.extra)
     return body
 
 

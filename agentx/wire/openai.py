@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from agentx.core import Cached
 from agentx.wire.reply import (
@@ -90,31 +91,32 @@ def parse_chat_stream(events: Iterable[bytes], *, text: bool = False) -> Reply:
     counts: list[int | None] = []
     carries: list[bool] = []
     texts: list[str] = []
-    reply = Reply()
+    told: dict[str, Any] = {}
     for data in events:
         carrying = has_token(data)
         carries.append(carrying)
         if carrying and not text and _UNFINISHED in data:
             counts.append(scan_count(data))
         elif data.strip() == DONE:
-            reply = replace(reply, done=True)
+            told["done"] = True
             counts.append(None)
         else:
             event = load_object(data)
             if isinstance(event, ServerError):
-                reply = _with_error(reply, event)
+                told.setdefault("error", event)  # the first error is the cause
                 counts.append(None)
             else:
-                reply = _read_event(reply, event)
+                _read_event(told, event)
                 counts.append(count_of(_usage(event).get("completion_tokens")))
-                texts.append(_text_of(mapping_of(first_of(event.get("choices")).get("delta"))))
-    told = [count for count in counts if count is not None]
-    return replace(
-        reply,
+                if text:
+                    texts.append(_text_of(mapping_of(first_of(event.get("choices")).get("delta"))))
+    known = [count for count in counts if count is not None]
+    return Reply(
         token_counts=tuple(counts),
         carries=tuple(carries),
-        completion_tokens=max(told) if told else None,
+        completion_tokens=max(known) if known else None,
         text=join_text(texts) if text else None,
+        **told,
     )
 
 
@@ -123,42 +125,44 @@ def parse_chat(body: bytes) -> Reply:
     event = load_object(body)
     if isinstance(event, ServerError):
         return Reply(error=event)
-    reply = _read_event(Reply(), event)
+    told: dict[str, Any] = {}
+    _read_event(told, event)
     message = mapping_of(first_of(event.get("choices")).get("message"))
     count = count_of(_usage(event).get("completion_tokens"))
-    return replace(
-        reply,
+    return Reply(
         token_counts=(count,),
         carries=(has_token(body),),
         completion_tokens=count,
         text=join_text([_text_of(message)]),
-        done=reply.error is None and "choices" in event,
+        done="error" not in told and "choices" in event,
+        **told,
     )
 
 
-def _read_event(reply: Reply, event: Mapping[str, object]) -> Reply:
-    """`reply` and what one event (or body) adds to it."""
+def _read_event(told: dict[str, Any], event: Mapping[str, object]) -> None:
+    """Add to the fields of a reply what one event (or body) says."""
     error = error_in(event)
     if error is not None:
-        return _with_error(reply, error)
+        told.setdefault("error", error)
+        return
     choice = first_of(event.get("choices"))
     reason, matched = choice.get("finish_reason"), choice.get("matched_stop")
     if isinstance(reason, str):
-        reply = replace(reply, finish_reason=reason)
+        told["finish_reason"] = reason
         if isinstance(matched, int | str):
-            reply = replace(reply, matched_stop=matched)
+            told["matched_stop"] = matched
         if reason == "abort":
-            reply = _with_error(reply, ServerError(None, f"aborted by the server: {matched or 'no reason given'}"))
+            message = f"aborted by the server: {matched or 'no reason given'}"
+            told.setdefault("error", ServerError(None, message))
     usage = _usage(event)
-    details = mapping_of(usage.get("prompt_tokens_details"))
-    tiers = mapping_of(mapping_of(event.get("sglext")).get("cached_tokens_details"))
     prompt = count_of(usage.get("prompt_tokens"))
-    return replace(
-        reply,
-        prompt_tokens=reply.prompt_tokens if prompt is None else prompt,
-        cached=merge_cached(reply.cached, count_of(details.get("cached_tokens")), tiers),
-        spec=_spec(event) or reply.spec,
-    )
+    if prompt is not None:
+        told["prompt_tokens"] = prompt
+    total = count_of(mapping_of(usage.get("prompt_tokens_details")).get("cached_tokens"))
+    more = mapping_of(event.get("sglext"))
+    if total is not None or more:
+        told["cached"] = merge_cached(told.get("cached"), total, mapping_of(more.get("cached_tokens_details")))
+        told["spec"] = mapping_of(more.get("spec_tokens_details")) or told.get("spec")
 
 
 def _usage(event: Mapping[str, object]) -> dict[str, object]:
@@ -181,15 +185,6 @@ def merge_cached(known: Cached | None, total: int | None, tiers: Mapping[str, ob
     return merged if total is None else replace(merged, total=total)
 
 
-def _spec(event: Mapping[str, object]) -> Mapping[str, object] | None:
-    details = mapping_of(mapping_of(event.get("sglext")).get("spec_tokens_details"))
-    return details or None
-
-
 def _text_of(message: Mapping[str, object]) -> str:
     content = message.get("content")
     return content if isinstance(content, str) else ""
-
-
-def _with_error(reply: Reply, error: ServerError) -> Reply:
-    return reply if reply.error is not None else replace(reply, error=error)  # the first error is the cause
