@@ -12,6 +12,7 @@ A distribution is generic in the quantity `Q` that its values are written in, fo
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -206,7 +207,11 @@ class Plain(_Model, Generic[Q]):
     quantiles: Quantiles[Q] | None = None
     min: Q | None = None
     max: Q | None = None
-    _shape: _Shape = pydantic.PrivateAttr()
+
+    @functools.cached_property
+    def _shape(self) -> _Shape:
+        # Not a private attribute: pydantic looks those up slowly, and this is asked for at every draw.
+        return self._made(getattr(self, self.shape_name))
 
     @pydantic.field_validator("quantiles", mode="before")
     @classmethod
@@ -226,7 +231,6 @@ class Plain(_Model, Generic[Q]):
             raise ValueError(f"needs exactly one of {', '.join(self._choices())}{found}")
         if self.min is not None and self.max is not None and self.min > self.max:
             raise ValueError(f"min {self.min:g} is more than max {self.max:g}")
-        self._shape = self._made(getattr(self, given[0]))
         return self
 
     @property

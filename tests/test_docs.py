@@ -45,6 +45,17 @@ def test_the_readmes_program_works(tmp_path: Path, environment: dict[str, str]) 
     assert re.search(r"possible reuse: \d+\.\d%", result.stdout)
 
 
+def test_the_workload_tutorials_commands_work_in_order(tmp_path: Path, environment: dict[str, str]) -> None:
+    script = "".join(blocks(ROOT / "docs/tutorial-workload.md", "sh"))
+    result = subprocess.run(
+        ["bash", "-ec", script], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "review: 2 expectations, 400 sessions" in result.stdout
+    assert "missed, as it should be" in result.stdout
+    assert "its numbers are not checked" in result.stdout
+
+
 def test_every_link_of_the_documents_leads_somewhere() -> None:
     dead = []
     for document in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]:

@@ -33,7 +33,10 @@ class Talk:
 def conversation(draft: Draft, spec: WorkloadSpec, shared: Shared, opening: Segment | None) -> None:
     """All turns of a session. `opening` is the first message that its group shares, if it is in one."""
     line = Line(draft, spec.context_limit)
-    talk = Talk(spec, shared, main_habits(spec), compactor(line, spec))
+    habits = main_habits(spec)
+    if spec.subagents and spec.subagents.sessions < 1 and not line.chance("delegates", spec.subagents.sessions):
+        habits = replace(habits, spawns=0.0)
+    talk = Talk(spec, shared, habits, compactor(line, spec))
     if not _tool_loop(line, talk, _start(line, talk, opening)):
         return
     for _ in range(line.count("user_turns", spec.turns.user) - 1):

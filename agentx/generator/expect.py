@@ -53,6 +53,7 @@ class Measured:
         main = [turn for turn in turns if kinds[turn.thread] == "main"]
         if main:
             self._main(main)
+        counts["delegating"] += "subagent" in kinds.values()
         for thread, count in calls.items():
             if kinds[thread] == "subagent":
                 self._put("subagent_turns", count)
@@ -123,6 +124,7 @@ class Measured:
 
 _SHARES = {  # share -> (what is counted, of what)
     "subagent_share": ("subagent", "turns"),
+    "subagent_sessions": ("delegating", "sessions"),
     "side_share": ("side", "turns"),
     "compaction_share": ("compacted", "sessions"),
     "pull_back_share": ("pull_back", "after_tools"),

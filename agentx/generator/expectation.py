@@ -40,6 +40,7 @@ QUANTITIES = {
 SHARES = {
     "possible_reuse": "prompt tokens, over all sessions, that a cache without limits need not compute",
     "subagent_share": "calls that subagents make",
+    "subagent_sessions": "sessions that start a subagent",
     "side_share": "calls beside the conversation",
     "compaction_share": "sessions that compact",
     "pull_back_share": "calls after a tool whose context lost more than 10 % of its end, compactions apart",

@@ -37,7 +37,8 @@ class AgentType(Strict):
 class Subagents(Strict):
     """Lines of context of their own that a reply starts; the line that started them waits for all of them."""
 
-    share: Chance = Field(description="share of the tool steps that start subagents in place of tools")
+    sessions: Chance = Field(default=1.0, description="share of the sessions that use subagents at all")
+    share: Chance = Field(description="share of the tool steps, in these, that start subagents in place of tools")
     count: Counts = Field(default=Counts(fixed=1), description="subagents that one reply starts, at least 1")
     run: Literal["parallel", "serial"] = Field(
         default="parallel", description="`parallel`: they start together; `serial`: each waits for the one before"

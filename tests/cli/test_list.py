@@ -12,7 +12,8 @@ def test_list_puts_a_name_first_on_each_line(capsys: pytest.CaptureFixture[str])
     assert main(["list", "workloads"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines] == [entry.name for entry in catalog.entries("workloads")]
-    assert lines[0].startswith("coding-agent  A coding agent")
+    about = {line.split()[0]: line.split(maxsplit=1)[1] for line in lines}
+    assert about["coding-agent"].startswith("A coding agent on small repositories")
 
 
 def test_list_without_a_kind_names_the_kinds(capsys: pytest.CaptureFixture[str]) -> None:
