@@ -80,7 +80,9 @@ class Proxy:
             raise
         except _CLIENT_GONE as error:
             copy.end("client_abort", str(error))
-            raise
+            if transport is not None:
+                transport.abort()
+            return web.Response(status=499)  # nobody reads it
         finally:
             if transport is not None:
                 self._requests.pop(transport, None)
@@ -116,8 +118,7 @@ class Proxy:
             )
         except (aiohttp.ClientError, asyncio.TimeoutError, OSError) as error:
             if upload.broken or request.transport is None or request.transport.is_closing():
-                copy.end("client_abort")
-                raise
+                raise ConnectionResetError("the client went away inside its request") from error
             return self._unreachable(error, copy)
         try:
             return await self._pass_back(request, answer, copy)

@@ -39,7 +39,13 @@ async def record(
 
     Raises BadInput for a folder or an address that cannot be used; `ready` is told the URL, `warn` what goes wrong.
     """
-    about = {"profile": wanted.name, "upstream": wanted.upstream, "durability": wanted.durability, "closed": False}
+    about: dict[str, Any] = {
+        "profile": wanted.name,
+        "upstream": wanted.upstream,
+        "durability": wanted.durability,
+        "identity": wanted.profile.identity.model_dump(),
+        "closed": False,
+    }
     with recording(wanted.folder, {**about, "started": time.time_ns()}, wanted.key_file) as capture:
         copies = Copies(wanted.queue_bytes)
         segments = Segments(capture.folder, {"capture": capture.id, "run": capture.run}, wanted.durability)

@@ -20,13 +20,17 @@ from agentx import catalog
 from agentx.engine.server import running
 from agentx.engine.settings import load_engine
 from agentx.recorder.capture_reader import CaptureReader
+from agentx.reuse import possible_by_turn
+from agentx.trace import read_trace
 
 ROOT = Path(__file__).parents[2]
 START = (
     "import sys; from agentx.cli.main import VERBS, main; "
-    "VERBS.setdefault('record', ('record', 'record')); sys.exit(main())"
+    "VERBS.setdefault('record', ('record', 'record')); VERBS.setdefault('compile', ('compile_', 'compile')); "
+    "sys.exit(main())"
 )
-COMMAND = [sys.executable, "-c", START, "record"]
+AGENTX = [sys.executable, "-c", START]
+COMMAND = [*AGENTX, "record"]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
 ENVIRONMENT.pop("AGENTX_KEYS", None)
 
@@ -159,3 +163,52 @@ def test_mistakes_are_one_line(tmp_path: Path, args: list[str], says: str) -> No
 def test_listening_to_other_machines_is_warned_of(tmp_path: Path, engine: str) -> None:
     with recording(tmp_path, engine, "--host", "0.0.0.0") as (_, _, said):
         assert said[0].startswith("warning: 0.0.0.0 can be reached from other machines")
+
+
+def agent(url: str, name: str, turns: int) -> list[tuple[int, int, int]]:
+    """A small agent: each turn keeps everything. (prompt tokens, completion tokens, cached tokens) of each."""
+    client = openai.OpenAI(base_url=f"{url}/v1", api_key="sk-test-0123456789abcdef")
+    messages: list[dict[str, str]] = [
+        {"role": "system", "content": " sys tem" * 40},
+        {"role": "user", "content": f" {name} ask" * 10},
+    ]
+    usage = []
+    for turn in range(turns):
+        stream = client.chat.completions.create(
+            model="agentx", messages=messages, max_tokens=8 + turn, stream=True, stream_options={"include_usage": True}
+        )  # type: ignore[call-overload]
+        text = ""
+        for chunk in stream:
+            text += chunk.choices[0].delta.content or "" if chunk.choices else ""
+            if chunk.usage is not None:
+                details = chunk.usage.prompt_tokens_details
+                told = (chunk.usage.prompt_tokens, chunk.usage.completion_tokens, details.cached_tokens)
+        usage.append(told)
+        messages += [{"role": "assistant", "content": text}, {"role": "user", "content": f" go{turn} on" * (turn + 1)}]
+    client.close()
+    return usage
+
+
+def test_what_is_recorded_is_what_the_trace_says(tmp_path: Path, engine: str) -> None:
+    """Record the engine, compile, read: lengths are the usage's, reuse is what the server's cache gave."""
+    with recording(tmp_path, engine) as (process, url, _):
+        usage = [agent(url, name, 5) for name in ("one", "two")]
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=20)
+    words = [*AGENTX, "compile", "cap", "-o", "b.trace"]
+    environment = {**ENVIRONMENT, "AGENTX_KEYS": str(tmp_path / "keys")}
+    done = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path, env=environment, check=False)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert "exchanges  10 read = 10 used + 0 dropped" in done.stderr
+    assert "still linkable" in done.stderr
+    sessions = list(read_trace(tmp_path / "b.trace"))
+    told = [
+        [(turn.isl, turn.output.tokens, turn.observed and turn.observed.cached) for turn in s.turns] for s in sessions
+    ]
+    assert told == usage
+    assert all(turn.observed and turn.observed.ttft for session in sessions for turn in session.turns)
+    # An unbounded cache could have given one token more than the server did: it never stores the last one.
+    possible = [sum(reuse.reused) for reuse in possible_by_turn(iter(sessions))]
+    observed = [cached for each in usage for _, _, cached in each]
+    for index, (could, did) in enumerate(zip(possible, observed, strict=True)):
+        assert index % 5 == 0 or could - did == 1

@@ -1,0 +1,46 @@
+"""agentx compile: a private capture to a trace that can be shared."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from agentx.errors import EXIT_OK, BadInput
+
+EPILOG = """\
+examples:
+  agentx compile cap/ -o b.trace                         lengths, identities and times; no text, no names
+  agentx compile cap/ -o b.trace --level shape-coarse    lengths on powers of two, times on one digit
+  agentx inspect b.trace
+
+The books (exchanges read = used + merged + dropped), what the capture cannot tell, and what is still linkable in the
+result go to stderr. The same capture, key and level give the same bytes.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("capture", type=Path, metavar="CAPTURE", help="the folder that 'agentx record' wrote")
+    parser.add_argument("-o", "--out", required=True, type=Path, metavar="OUT", help="the trace (.trace, or .jsonl)")
+    parser.add_argument(
+        "--level",
+        choices=("shape", "shape-coarse"),
+        default="shape",
+        help="what the trace may say: exact lengths and times, or coarse ones (default: %(default)s)",
+    )
+    parser.add_argument("--key", type=Path, metavar="FILE", help="the capture's key, where it was moved")
+
+
+def run(args: argparse.Namespace) -> int:
+    from tqdm import tqdm
+
+    from agentx.recorder.compiling import compile_capture
+
+    if args.capture.resolve() in [args.out.resolve(), *args.out.resolve().parents]:
+        raise BadInput("the trace must lie outside the capture", file=args.out, hint="a capture is never shared")
+    with tqdm(unit="exchange", disable=None, leave=False) as bar:
+        done = compile_capture(args.capture, args.out, args.level, args.key, progress=bar.update)
+    lines = [*done.books.lines(), *done.linkability.lines()]
+    lines.append(f"wrote {args.out}: {done.sessions:,} sessions, {done.turns:,} turns, level {args.level}")
+    print("\n".join(lines), file=sys.stderr)
+    return EXIT_OK

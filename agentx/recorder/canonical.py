@@ -1,0 +1,396 @@
+"""A model call's request in canonical form: its prompt as items, in the order in which servers render it.
+
+Two prompts share an item exactly when its canonical JSON is equal. What varies without changing the prompt does not
+count; the rules are `RULES`, and every trace that was made with them lists them. Items are what an agent appends:
+a tool, a system text, what one message holds of one layer. Prompts without messages (text, token ids) are cut into
+blocks from their start.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Any
+
+from agentx.core import Layer
+
+VERSION = 1
+RULES = (
+    "requests are parsed: the order of keys and the white space between them do not count",
+    "cache_control, signature and encrypted_content do not count; nor do keys that are null or an empty list",
+    "a string as content is the same as one text block",
+    "the value of cch= in a text that begins with x-anthropic-billing-header: does not count",
+    "tools come first, then system texts, then the messages; each tool is an item",
+    "what one message holds of one layer is one item; reasoning in a message of the past is no item of its own",
+    "arguments of tool calls are compared as they are written in chat and responses, parsed in messages",
+    "images and files are compared by a digest of their data",
+    "a prompt of text or token ids is cut into blocks of 256 characters or 64 ids",
+)
+TEXT_BLOCK, ID_BLOCK = 256, 64
+IMAGE_WEIGHT = 6000  # bytes of text that an image or file is taken for when tokens are split by bytes
+_VOLATILE = frozenset({"cache_control", "signature", "encrypted_content"})
+_BINARY = frozenset({"image", "image_url", "input_image", "input_audio", "file", "input_file", "document"})
+_REASONING = frozenset({"thinking", "redacted_thinking", "reasoning"})
+_BILLING = re.compile(r"(?<=\bcch=)[0-9a-zA-Z]+")
+_SAMPLING = ("temperature", "top_p", "top_k", "max_tokens", "max_completion_tokens", "max_output_tokens")
+
+
+class NotACall(ValueError):
+    """The request cannot be read as a model call; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A part of a prompt. `weight` is its size in bytes, for splitting tokens; `tokens` where it is known exactly.
+
+    `glued`: it goes on from the item before without a boundary. `reasoned`: a message of the past that still holds
+    its reasoning. `texts` are the texts in it, `answers` the tool calls that it answers.
+    """
+
+    layer: Layer
+    key: bytes
+    weight: int
+    texts: tuple[str, ...] = ()
+    tokens: int | None = None
+    glued: bool = False
+    reasoned: bool = False
+    answers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A request: its prompt, and what says which conversation it belongs to (`ids`: name and value)."""
+
+    model: str
+    items: tuple[Item, ...]
+    ids: tuple[tuple[str, str], ...] = ()
+    previous: str | None = None  # the response that the prompt goes on from, kept by the server
+    sampling: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A tool call that a reply asks for. `texts` are the strings among its arguments."""
+
+    id: str
+    name: str
+    texts: tuple[str, ...] = ()
+
+
+def read_call(wire: str, body: bytes) -> Call:
+    """The request of a wire. Raises NotACall for what is not JSON, or is no prompt."""
+    request = load(body)
+    if wire == "chat":
+        items = [*_tools(request), *_messages(request.get("messages"))]
+    elif wire == "messages":
+        items = [*_tools(request), *_system(request.get("system")), *_messages(request.get("messages"))]
+    elif wire == "responses":
+        items = [*_tools(request), *_system(request.get("instructions")), *_responses(request.get("input"))]
+    else:
+        items = list(_plain(_first(request, "prompt", "input_ids", "text")))
+    previous = request.get("previous_response_id")
+    if not items and not previous:
+        raise NotACall("it has no prompt")
+    model = request.get("model")
+    sampling = {key: request[key] for key in _SAMPLING if isinstance(request.get(key), int | float)}
+    return Call(
+        model if isinstance(model, str) else "",
+        tuple(items),
+        tuple(_ids(request)),
+        previous if isinstance(previous, str) else None,
+        sampling,
+    )
+
+
+def load(body: bytes) -> dict[str, Any]:
+    """A body as a JSON object. Raises NotACall."""
+    try:
+        value = json.loads(body)
+    except (ValueError, RecursionError):
+        raise NotACall("it is not JSON") from None
+    if not isinstance(value, dict):
+        raise NotACall("it is not a JSON object")
+    return value
+
+
+# --- canonical JSON ----------------------------------------------------------------------------------------------
+
+
+def clean(value: Any) -> Any:
+    """`value` without what does not count."""
+    if isinstance(value, dict):
+        kept = {key: clean(item) for key, item in value.items() if key not in _VOLATILE}
+        return {key: item for key, item in kept.items() if item is not None and item != []}
+    if isinstance(value, list):
+        return [clean(item) for item in value]
+    return value
+
+
+def _key(value: Any) -> bytes:
+    return json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
+
+
+def _strings(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for item in value.values():
+            yield from _strings(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _strings(item)
+
+
+def _first(request: Mapping[str, Any], *names: str) -> Any:
+    return next((request[name] for name in names if request.get(name) is not None), None)
+
+
+# --- tools and system --------------------------------------------------------------------------------------------
+
+
+def _tools(request: Mapping[str, Any]) -> Iterator[Item]:
+    tools = request.get("tools")
+    for tool in tools if isinstance(tools, list) else []:
+        key = _key(clean(tool))
+        yield Item("tools", b"tool:" + key, len(key), (key.decode("utf-8", "replace"),))
+
+
+def _system(value: Any) -> Iterator[Item]:
+    for block in _blocks(value):
+        yield _item("system", "system", [block])
+
+
+def _blocks(content: Any) -> list[dict[str, Any]]:
+    """Content as a list of blocks; a string is one text block, what is neither is left out."""
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}] if content else []
+    blocks = []
+    for block in content if isinstance(content, list) else []:
+        if isinstance(block, str):
+            blocks.append({"type": "text", "text": block})
+        elif isinstance(block, dict):
+            blocks.append(_block(clean(block)))
+    return blocks
+
+
+def _block(block: dict[str, Any]) -> dict[str, Any]:
+    kind = block.get("type")
+    if kind in ("text", "input_text", "output_text"):
+        return {"type": "text", "text": block.get("text", "")}
+    if kind == "tool_use":
+        return {"type": kind, **{name: block.get(name) for name in ("id", "name", "input")}}
+    if kind in _BINARY:
+        return {"type": "binary", "digest": blake2b(_key(block), digest_size=16).hexdigest()}
+    if kind == "tool_result":
+        return {**block, "content": _blocks(block.get("content"))}
+    return block
+
+
+def _item(layer: Layer, role: str, blocks: list[dict[str, Any]], *, reasoned: bool = False, **more: Any) -> Item:
+    blocks = [_unbilled(block) for block in blocks]
+    texts = tuple(text for block in blocks for text in _block_texts(block))
+    weight = sum(_weight(block) for block in blocks)
+    key = _key({"role": role, "content": blocks})
+    return Item(layer, key, max(weight, 1), texts, reasoned=reasoned, **more)
+
+
+def _unbilled(block: dict[str, Any]) -> dict[str, Any]:
+    text = block.get("text")
+    if isinstance(text, str) and text.startswith("x-anthropic-billing-header:"):
+        return {**block, "text": _BILLING.sub("", text)}
+    return block
+
+
+def _block_texts(block: Mapping[str, Any]) -> Iterator[str]:
+    if block.get("type") == "text":
+        yield str(block.get("text", ""))
+    elif block.get("type") != "binary":
+        yield from (text for key, value in block.items() if key not in ("type", "id") for text in _strings(value))
+
+
+def _weight(block: Mapping[str, Any]) -> int:
+    if block.get("type") == "binary":
+        return IMAGE_WEIGHT
+    if block.get("type") == "tool_result":
+        return sum(_weight(inner) for inner in block["content"]) + 1
+    return sum(len(text.encode("utf-8", "surrogatepass")) for text in _block_texts(block))
+
+
+# --- messages ----------------------------------------------------------------------------------------------------
+
+
+def _messages(value: Any) -> Iterator[Item]:
+    """Items of chat messages or of Anthropic's, whose shapes do not contradict each other."""
+    if not isinstance(value, list):
+        return
+    leading = True
+    for message in value:
+        if not isinstance(message, dict):
+            continue
+        role = str(message.get("role"))
+        if role in ("system", "developer"):
+            for block in _blocks(message.get("content")):
+                yield _item("system" if leading else "user", "system", [block])
+            continue
+        leading = False
+        if role == "assistant":
+            yield from assistant(message)
+        elif role in ("tool", "function"):
+            yield _answer(message.get("tool_call_id"), message.get("content"))
+        else:
+            yield from _user(message.get("content"))
+
+
+def _answer(call: Any, content: Any) -> Item:
+    """The result of one tool call."""
+    answers = (call,) if isinstance(call, str) else ()
+    return _item("tool_result", "tool", [{"type": "answer", "id": call}, *_blocks(content)], answers=answers)
+
+
+def _user(content: Any) -> Iterator[Item]:
+    """A user's message: runs of tool results and of everything else."""
+    run: list[dict[str, Any]] = []
+    layer: Layer = "user"
+    for block in _blocks(content):
+        now: Layer = "tool_result" if str(block.get("type", "")).endswith("tool_result") else "user"
+        if run and now != layer:
+            yield _user_item(layer, run)
+            run = []
+        layer = now
+        run.append(block)
+    if run:
+        yield _user_item(layer, run)
+
+
+def _user_item(layer: Layer, run: list[dict[str, Any]]) -> Item:
+    answers = tuple(block["tool_use_id"] for block in run if isinstance(block.get("tool_use_id"), str))
+    return _item(layer, "user", run, answers=answers)
+
+
+def assistant(message: Mapping[str, Any]) -> Iterator[Item]:
+    """An assistant's message, from a prompt or from a reply: visible text and tool calls in one item."""
+    blocks = _blocks(message.get("content"))
+    visible = [block for block in blocks if block.get("type") not in _REASONING]
+    reasoned = len(visible) < len(blocks) or any(message.get(name) for name in ("reasoning_content", "reasoning"))
+    visible = [block for block in visible if block.get("type") != "text" or block.get("text")]
+    calls = message.get("tool_calls")
+    for call in calls if isinstance(calls, list) else []:
+        function = call.get("function") if isinstance(call, dict) else None
+        if isinstance(function, dict):
+            named = {"id": call.get("id"), "name": function.get("name"), "arguments": function.get("arguments")}
+            visible.append({"type": "call", **named})
+    if visible or reasoned:
+        yield _item("assistant", "assistant", visible, reasoned=reasoned)
+
+
+def tool_calls(message: Mapping[str, Any]) -> list[ToolCall]:
+    """The tool calls in an assistant's message of either shape."""
+    found = []
+    content, calls = message.get("content"), message.get("tool_calls")
+    for block in content if isinstance(content, list) else []:
+        if isinstance(block, dict) and block.get("type") in ("tool_use", "server_tool_use"):
+            found.append(ToolCall(str(block.get("id")), str(block.get("name")), tuple(_strings(block.get("input")))))
+    for call in calls if isinstance(calls, list) else []:
+        function = call.get("function") if isinstance(call, dict) else None
+        if isinstance(function, dict):
+            texts = argument_texts(function.get("arguments"))
+            found.append(ToolCall(str(call.get("id")), str(function.get("name")), texts))
+    return found
+
+
+def argument_texts(arguments: Any) -> tuple[str, ...]:
+    """The strings in a tool call's arguments, which are JSON in a string."""
+    try:
+        return tuple(_strings(json.loads(arguments))) if isinstance(arguments, str) else ()
+    except (ValueError, RecursionError):
+        return ()
+
+
+# --- responses ---------------------------------------------------------------------------------------------------
+
+
+def _responses(value: Any) -> Iterator[Item]:
+    if isinstance(value, str):
+        yield from _user(value)
+        return
+    leading = True
+    for item in value if isinstance(value, list) else []:
+        if not isinstance(item, dict):
+            continue
+        role, kind = item.get("role"), str(item.get("type", "message"))
+        if role in ("system", "developer"):
+            for block in _blocks(item.get("content")):
+                yield _item("system" if leading else "user", "system", [block])
+            continue
+        leading = False
+        yield from response_item(item, kind)
+
+
+def response_item(item: Mapping[str, Any], kind: str) -> Iterator[Item]:
+    """The items of one entry of a Responses conversation; reasoning is none, an unknown kind is compared whole."""
+    if kind == "message":
+        if item.get("role") == "assistant":
+            yield from assistant({"content": item.get("content")})
+        else:
+            yield from _user(item.get("content"))
+    elif kind.endswith("call_output"):
+        yield _answer(item.get("call_id"), item.get("output"))
+    elif kind not in _REASONING:
+        kept = {key: value for key, value in clean(item).items() if key not in ("id", "status", "type")}
+        yield _item("assistant", "assistant", [{"type": kind, **kept}])
+
+
+# --- prompts without messages ------------------------------------------------------------------------------------
+
+
+def _plain(value: Any) -> Iterator[Item]:
+    """A text or a list of token ids (or a list with one of them) in blocks."""
+    if isinstance(value, list) and len(value) == 1 and isinstance(value[0], str | list):
+        value = value[0]
+    if isinstance(value, str):
+        for at in range(0, len(value), TEXT_BLOCK):
+            text = value[at : at + TEXT_BLOCK]
+            data = text.encode("utf-8", "surrogatepass")
+            yield Item("user", b"text:" + data, len(data), (text,), glued=at > 0)
+    elif isinstance(value, list) and all(type(id) is int for id in value):
+        for at in range(0, len(value), ID_BLOCK):
+            ids = value[at : at + ID_BLOCK]
+            yield Item("user", b"ids:" + _key(ids), 4 * len(ids), tokens=len(ids), glued=at > 0)
+    elif isinstance(value, list):
+        raise NotACall("several prompts in one request are not read")
+
+
+# --- identities in the body --------------------------------------------------------------------------------------
+
+_OLD_USER = re.compile(r"_session_([0-9a-fA-F-]{8,})\Z")
+
+
+def _ids(request: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """(name, value) of what in a body names a conversation, best first."""
+    metadata = request.get("metadata")
+    if isinstance(metadata, dict):
+        user = metadata.get("user_id")
+        if isinstance(user, str):
+            if match := _OLD_USER.search(user):
+                yield "metadata.user_id", match[1]
+            else:
+                try:
+                    session = json.loads(user)["session_id"]
+                except (ValueError, KeyError, TypeError, RecursionError):
+                    session = None
+                if isinstance(session, str):
+                    yield "metadata.user_id", session
+        for name in ("session_id", "conversation_id"):
+            if isinstance(metadata.get(name), str):
+                yield f"metadata.{name}", metadata[name]
+    conversation = request.get("conversation")
+    if isinstance(conversation, dict):
+        conversation = conversation.get("id")
+    if isinstance(conversation, str):
+        yield "conversation", conversation
+    for name in ("prompt_cache_key", "litellm_session_id"):
+        if isinstance(request.get(name), str):
+            yield name, request[name]

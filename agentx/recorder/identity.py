@@ -1,0 +1,79 @@
+"""Which session, agent and parent a call says it is from: headers first, then the body; the rule that fired is kept.
+
+Everything here is a pseudonym of the capture's key. What a client does not say stays None; `lineage.py` then goes by
+content. The order is that of trust: a client's own header, a gateway's, the body.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+SESSION_HEADERS = (
+    "x-claude-code-session-id",
+    "session-id",
+    "session_id",
+    "conversation_id",
+    "conversation-id",
+    "x-session-id",
+    "x-opencode-session",
+    "x-session-affinity",
+    "x-interaction-id",
+    "x-client-session-id",
+    "x-kilocode-taskid",
+    "x-mux-workspace-id",
+    "x-coder-chat-id",
+    "x-litellm-session-id",
+    "x-litellm-trace-id",
+    "helicone-session-id",
+    "x-dynamo-session-id",
+    "x-smg-routing-key",
+    "x-correlation-id",
+    "baggage:session.id",
+)
+AGENT_HEADERS = ("x-claude-code-agent-id", "thread-id", "thread_id")
+PARENT_HEADERS = ("x-claude-code-parent-agent-id", "x-codex-parent-thread-id")
+# Clients whose subagents are sessions of their own, which name the session that started them.
+PARENT_SESSION_HEADERS = ("x-parent-session-id", "x-dynamo-parent-session-id")
+_ANY_SESSION = re.compile(r"x-[a-z0-9-]+-session-id\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a call says of itself. `rule` names the header or field that gave the session."""
+
+    session: str | None = None
+    agent: str | None = None
+    parent: str | None = None
+    rule: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OwnHeaders:
+    """Headers of a recorder profile that come before the known ones; names in lower case."""
+
+    session: Sequence[str] = ()
+    agent: Sequence[str] = ()
+    parent: Sequence[str] = ()
+
+
+def said(ids: Mapping[str, str], body_ids: Sequence[tuple[str, str]], own: OwnHeaders = OwnHeaders()) -> Said:
+    """The identity of a call from its header and body pseudonyms."""
+    rule, session = _first(ids, (*own.session, *SESSION_HEADERS))
+    if session is None:
+        rule, session = _first(ids, sorted(name for name in ids if _ANY_SESSION.match(name) and "parent" not in name))
+    if session is None and body_ids:
+        rule, session = body_ids[0]
+    agent = _first(ids, (*own.agent, *AGENT_HEADERS))[1]
+    parent = _first(ids, (*own.parent, *PARENT_HEADERS))[1]
+    outer = _first(ids, PARENT_SESSION_HEADERS)[1]
+    if outer is not None and outer != session:
+        return Said(outer, session, None, rule)  # the child's own session is an agent of its parent's
+    if agent is not None and parent is None and agent == session:
+        agent = None  # a client that names its main thread like its session
+    return Said(session, agent, parent, rule)
+
+
+def _first(ids: Mapping[str, str], names: Sequence[str]) -> tuple[str | None, str | None]:
+    return next(((name, ids[name]) for name in names if name in ids), (None, None))

@@ -1,0 +1,128 @@
+"""What a trace still gives away, measured; and the coarse level, which gives away less.
+
+Hashing content does not hide its shape: whoever holds a copy of one's own traffic (a log, a bill) finds the session by
+the lengths of a few replies. `Linkability` counts how many sequences of lengths are unique in a trace; `coarse` puts
+lengths on powers of two and times on one significant digit, which blurs both.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from agentx.core import Gap, Output, Piece, Prompt, Segment, Session, Turn
+
+GRAMS = (1, 3, 5, 8)
+
+
+@dataclass(slots=True)
+class Linkability:
+    """Shares of runs of consecutive reply lengths, and of (prompt, reply) lengths, that occur once in the trace."""
+
+    outputs: dict[int, Counter[tuple[int, ...]]] = field(default_factory=lambda: {n: Counter() for n in GRAMS})
+    pairs: Counter[tuple[int, ...]] = field(default_factory=Counter)
+    sessions: int = 0
+
+    def add(self, session: Session) -> None:
+        self.sessions += 1
+        lengths = [turn.output.tokens for turn in session.turns]
+        for n, counts in self.outputs.items():
+            counts.update(tuple(lengths[i : i + n]) for i in range(len(lengths) - n + 1))
+        self.pairs.update((turn.isl, turn.output.tokens) for turn in session.turns)
+
+    def unique(self, n: int) -> float | None:
+        """The share of runs of `n` reply lengths that occur once; None when there is no such run."""
+        return _unique(self.outputs[n])
+
+    def lines(self) -> list[str]:
+        """The report. Anyone who holds lengths of their own can use what is unique here to find their session."""
+        named = [(f"{n} reply lengths in a row", self.unique(n)) for n in GRAMS]
+        named.append(("a prompt's and its reply's length", _unique(self.pairs)))
+        lines = [f"still linkable, in {self.sessions:,} sessions (share that occurs once):"]
+        lines += [f"  {what:<36} {'unknown' if share is None else f'{share:.1%}'}" for what, share in named]
+        return lines
+
+
+def _unique(counts: Counter[tuple[int, ...]]) -> float | None:
+    total = counts.total()
+    return sum(1 for count in counts.values() if count == 1) / total if total else None
+
+
+# --- coarse ------------------------------------------------------------------------------------------------------
+
+
+def power_of_two(value: int) -> int:
+    """The nearest power of two by ratio; 0 stays 0."""
+    return 1 << round(math.log2(value)) if value > 0 else 0
+
+
+def one_digit(seconds: float) -> float:
+    """Seconds on one significant digit, from milliseconds up."""
+    if seconds < 0.0005:
+        return 0.0
+    exponent = math.floor(math.log10(seconds))
+    unit: float = 10.0**exponent
+    return round(round(seconds / unit) * unit, 6)
+
+
+def coarse(session: Session) -> Session:
+    """The session with lengths on powers of two and times on one digit. What was shared stays shared.
+
+    Prompts are as long as their pieces. What was observed of the server is left out: it times every reply.
+    """
+    own = {id: _coarse_segment(segment) for id, segment in session.segments.items()}
+    shared = {id: _coarse_segment(segment) for id, segment in session.shared.items()}
+    known = {**session.shared, **session.segments}
+    sizes = {id: (segment.tokens, power_of_two(segment.tokens)) for id, segment in known.items()}
+    turns: list[Turn] = []
+    prompts: list[list[Piece]] = []
+    for turn in session.turns:
+        pieces = [_coarse_piece(piece, *sizes[piece.segment]) for piece in session.pieces(turn.index)]
+        turns.append(_coarse_turn(turn, pieces, prompts, sizes))
+        prompts.append(pieces)
+    arrival = one_digit(session.arrival) if session.arrival is not None else None
+    return replace(session, turns=tuple(turns), segments=own, shared=shared, arrival=arrival)
+
+
+def _coarse_segment(segment: Segment) -> Segment:
+    return replace(segment, tokens=power_of_two(segment.tokens))
+
+
+def _coarse_piece(piece: Piece, tokens: int, new: int) -> Piece:
+    stop = max(1, math.ceil(piece.stop * new / tokens))
+    return Piece(piece.segment, min(math.floor(piece.start * new / tokens), stop - 1), stop)
+
+
+def _coarse_turn(
+    turn: Turn, pieces: list[Piece], prompts: list[list[Piece]], sizes: dict[int, tuple[int, int]]
+) -> Turn:
+    tokens = power_of_two(turn.output.tokens)
+    reasoning = tokens * turn.output.reasoning // max(turn.output.tokens, 1)
+    prompt = Prompt(tuple(pieces))
+    if turn.prompt.base is not None:
+        keep = sum(1 for _ in _same(prompts[turn.prompt.base], pieces))
+        prompt = Prompt(tuple(pieces[keep:]), turn.prompt.base if keep else None, keep)
+    event = turn.event
+    if event is not None:
+        kept = power_of_two(event.kept) if event.kept is not None else None
+        event = replace(event, before=power_of_two(event.before) if event.before is not None else None, kept=kept)
+    return replace(
+        turn,
+        prompt=prompt,
+        isl=max(1, sum(piece.tokens for piece in pieces)),
+        output=Output(tokens - reasoning, reasoning),
+        gap=Gap(turn.gap.kind, one_digit(turn.gap.seconds), turn.gap.provenance),
+        event=event,
+        sampling={},
+        observed=None,
+        extra={key: value for key, value in turn.extra.items() if key != "unattributed"},
+    )
+
+
+def _same(base: list[Piece], pieces: list[Piece]) -> Iterator[Piece]:
+    for a, b in zip(base, pieces, strict=False):
+        if a != b:
+            return
+        yield a
