@@ -13,7 +13,7 @@ from agentx.generator.quantities import ByGap, Counts, after
 from agentx.generator.spec import ToolClass, WorkloadSpec
 from agentx.generator.spec_events import AgentType
 
-MAX_PARALLEL = 1024  # tool calls, or subagents, of one reply; a spec that wants more has a slip in it
+MOST = 1024  # tool calls or subagents of one reply, files, documents; a spec that wants more has a slip in it
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,15 +60,20 @@ def output(line: Line, habits: Habits, gap: GapKind) -> Output:
     return Output(visible, reasoning)
 
 
+def few(line: Line, quantity: str, shape: Counts, what: str, key: str, least: int = 1) -> int:
+    """A number of things, at least `least`. Raises BadInput when there are more than `MOST`."""
+    count = line.count(quantity, shape, least)
+    if count > MOST:
+        raise BadInput(f"{what.format(count)}, the limit is {MOST}", hint=f"give {key} a max")
+    return count
+
+
 def use_tools(line: Line, habits: Habits) -> tuple[Gap, tuple[Tool, ...]]:
     """The tools that a reply calls: their results are appended, the gap is the longest of them."""
     names = list(habits.tools)
     weights = [habits.tools[name].weight for name in names]
-    count = line.count("parallel", habits.parallel)
-    if count > MAX_PARALLEL:
-        raise BadInput(f"a reply calls {count} tools, the limit is {MAX_PARALLEL}", hint="give turns.parallel a max")
     calls = []
-    for _ in range(count):
+    for _ in range(few(line, "parallel", habits.parallel, "a reply calls {} tools", "turns.parallel")):
         name = names[choose(weights, line.bits("tool"))]
         tool = habits.tools[name]
         calls.append(Tool(name, milliseconds(tool.time.draw(line.bits(f"tool_time/{name}")))))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from agentx.core import Gap, Output, Segment, Tool, TurnEvent
 from agentx.distributions import choose, milliseconds, whole
 from agentx.generator import edits
-from agentx.generator.calls import MAX_PARALLEL, Habits, main_habits, output, use_tools
+from agentx.generator.calls import Habits, few, main_habits, output, use_tools
 from agentx.generator.compaction import Compactor, compactor
 from agentx.generator.line import Draft, Line
 from agentx.generator.resumed import history
@@ -60,8 +60,7 @@ def _start(line: Line, talk: Talk, opening: Segment | None) -> Gap:
         line.model = names[choose(list(spec.models.weights.values()), line.bits("model"))]
     _documents(line, talk)
     if spec.layers.files:
-        files = line.count("files", spec.layers.files.count, least=0)
-        for _ in range(min(files, MAX_PARALLEL)):
+        for _ in range(few(line, "files", spec.layers.files.count, "a session has {} files", "layers.files.count", 0)):
             line.append("user", max(0, min(line.count("file", spec.layers.files.tokens), line.room - 2)))
     history(line, spec)
     if opening is not None and opening.tokens < line.room:
@@ -91,7 +90,7 @@ def _documents(line: Line, talk: Talk) -> None:
     wanted = talk.spec.layers.documents
     if wanted is None or talk.shared.documents is None:
         return
-    for _ in range(min(line.count("documents", wanted.each, least=0), MAX_PARALLEL)):
+    for _ in range(few(line, "documents", wanted.each, "a message has {} documents", "layers.documents.each", 0)):
         document = talk.shared.documents.choose(line.bits("document"))
         if document.tokens + 2 <= line.room:
             line.add(document)

@@ -44,19 +44,13 @@ class Measured:
         self._put("context", max(turn.isl + turn.output.tokens for turn in turns))
         self._put("input", sum(turn.isl for turn in turns))
         self._put("output", sum(turn.output.tokens for turn in turns))
-        self._put("first_isl", turns[0].isl)
-        self._put("leading", _leading(session))
         kinds = {thread.id: thread.kind for thread in session.threads}
-        calls = Counter(turn.thread for turn in turns)
         for turn in turns:
             self._turn(session, turn, kinds[turn.thread])
         main = [turn for turn in turns if kinds[turn.thread] == "main"]
         if main:
-            self._main(main)
-        counts["delegating"] += "subagent" in kinds.values()
-        for thread, count in calls.items():
-            if kinds[thread] == "subagent":
-                self._put("subagent_turns", count)
+            self._main(session, main)
+        self._subagents(session)
 
     def _put(self, quantity: str, value: float) -> None:
         self.values[quantity].append(value)
@@ -93,8 +87,20 @@ class Measured:
         else:
             self._put("fresh", turn.isl - kept - before.output.tokens)
 
-    def _main(self, turns: list[Turn]) -> None:
+    def _subagents(self, session: Session) -> None:
+        parents = {thread.id: thread.parent for thread in session.threads if thread.kind == "subagent"}
+        self.counts["delegating"] += bool(parents)
+        for count in Counter(turn.thread for turn in session.turns if turn.thread in parents).values():
+            self._put("subagent_turns", count)
+        for turn in session.turns:
+            joined = sum(parents.get(session.turns[before].thread) == turn.thread for before in turn.after)
+            if joined:
+                self._put("fan_out", joined)
+
+    def _main(self, session: Session, turns: list[Turn]) -> None:
         self._put("main_turns", len(turns))
+        self._put("first_isl", turns[0].isl)
+        self._put("leading", _leading(session, turns[0].index))
         self._put("last_isl", turns[-1].isl)
         starts = [place for place, turn in enumerate(turns) if not turn.tools]
         for start, stop in zip(starts, [*starts[1:], len(turns)], strict=True):
@@ -135,8 +141,8 @@ _SHARES = {  # share -> (what is counted, of what)
 }
 
 
-def _leading(session: Session) -> int:
-    pieces = session.pieces(0)
+def _leading(session: Session, index: int) -> int:
+    pieces = session.pieces(index)
     return sum(piece.tokens for piece in pieces if session.segment(piece.segment).layer in ("tools", "system"))
 
 

@@ -127,7 +127,8 @@ class Line:
         draft = self.draft
         if len(draft.turns) >= MAX_TURNS:
             raise BadInput(
-                f"session {draft.session} has more than {MAX_TURNS} turns", hint="limit turns.user or turns.loop"
+                f"session {draft.session} has more than {MAX_TURNS} turns",
+                hint="limit turns.user, turns.loop or subagents",
             )
         draft.segments.update(self.fresh)
         self.fresh = {}

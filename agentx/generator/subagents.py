@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from agentx.core import Gap, Output, Thread, Tool
 from agentx.distributions import choose
-from agentx.errors import BadInput
-from agentx.generator.calls import MAX_PARALLEL, agent_habits, output, use_tools
+from agentx.generator.calls import agent_habits, few, output, use_tools
 from agentx.generator.line import Line
 from agentx.generator.shared import Shared
 from agentx.generator.spec import WorkloadSpec
@@ -24,10 +23,7 @@ def spawn(parent: Line, spec: WorkloadSpec, shared: Shared, depth: int) -> tuple
     rules = spec.subagents
     if rules is None or parent.last is None:
         raise ValueError("only a turn of a spec with subagents starts any")
-    count = parent.count("subagents", rules.count)
-    if count > MAX_PARALLEL:
-        hint = "give subagents.count a max"
-        raise BadInput(f"a reply starts {count} subagents, the limit is {MAX_PARALLEL}", hint=hint)
+    count = few(parent, "subagents", rules.count, "a reply starts {} subagents", "subagents.count")
     names = list(rules.types)
     weights = [rules.types[name].weight for name in names]
     started = parent.last

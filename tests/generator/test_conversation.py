@@ -92,6 +92,14 @@ def test_a_share_of_the_sessions_is_resumed() -> None:
     assert sum(found) / 300 == pytest.approx(0.4, abs=0.08)
 
 
-def test_absurdly_many_parallel_tools_are_refused() -> None:
-    with pytest.raises(BadInput, match="a reply calls 1000000 tools, the limit is 1024"):
-        one("turns.parallel=1000000")
+ABSURD = [
+    ("turns.parallel=1000000", "a reply calls 1000000 tools, the limit is 1024 .give turns.parallel a max"),
+    ("layers.files={count: 2000, tokens: 5}", "a session has 2000 files, the limit is 1024 .give layers.files.count a"),
+    ("layers.documents={count: 2, tokens: 5, each: 1e9}", "a message has 1000000000 documents, the limit is 1024"),
+]
+
+
+@pytest.mark.parametrize(("override", "says"), ABSURD)
+def test_absurd_numbers_are_refused(override: str, says: str) -> None:
+    with pytest.raises(BadInput, match=says):
+        one(override)

@@ -6,7 +6,6 @@ import pytest
 from specs import FIXED, layers, made, of_thread, one
 
 from agentx.errors import BadInput
-from agentx.generator import subagents
 from agentx.generator.sessions import sessions
 
 TWO = (
@@ -96,5 +95,5 @@ def test_another_subagent_moves_no_draw_of_the_line() -> None:
 
 
 def test_absurdly_many_are_refused() -> None:
-    with pytest.raises(BadInput, match=f"a reply starts 5000 subagents, the limit is {subagents.MAX_PARALLEL}"):
+    with pytest.raises(BadInput, match="a reply starts 5000 subagents, the limit is 1024"):
         one(*TWO, "subagents.count=5000")
