@@ -4,16 +4,18 @@ Nothing here does I/O or imports another module of the package. Derived values a
 that they cannot go stale. Every value that a file may carry has an `extra` mapping with the fields that this
 version does not know; they survive a rewrite.
 
-Identity of a token. A token is `(stream, position)`. A synthetic, text or id segment is a stream of its own,
-its tokens are positions 0, 1, 2 ...; all opaque blocks of one identity scope lie in one stream, block `b` at
-positions `b * block ... (b + 1) * block - 1`. Two prompts share a prefix of n tokens exactly when their first n
-tokens have the same identities.
+Identity of a token. A token is `(stream, position)`. A synthetic segment is a stream of its own, its tokens are
+positions 0, 1, 2 ...; literal text or ids are the stream of that very content, wherever it occurs; all opaque blocks of
+one identity scope and block size lie in one stream, block `b` at positions `b * block ... (b + 1) * block - 1`. Two
+prompts share a prefix of n tokens exactly when their first n tokens have the same identities.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
 Layer = Literal["tools", "system", "shared", "summary", "user", "tool_result", "assistant", "reasoning"]
@@ -34,10 +36,12 @@ Extra = Mapping[str, Any]
 
 
 class Stream(NamedTuple):
-    """An endless token stream: `kind` is "segment" (id = segment id) or "blocks" (id 0, positions from block ids)."""
+    """A token stream. "segment": endless, `id` is the segment's. "blocks": positions from block ids, `id` is the block
+    size. "literal": the content itself, `id` is its digest and there is no scope.
+    """
 
     scope: str
-    kind: Literal["segment", "blocks"]
+    kind: Literal["segment", "blocks", "literal"]
     id: int
 
 
@@ -274,6 +278,8 @@ class Session:
 
     def stream(self, segment: Segment) -> Stream:
         """The stream that a segment which is not opaque is a prefix of."""
+        if segment.content is not None and not isinstance(segment.content, Opaque):
+            return Stream("", "literal", _digest(segment.content))
         scope = f"{self.scope}/{self.id}" if segment.id in self.segments else self.scope
         return Stream(scope, "segment", segment.id)
 
@@ -305,6 +311,14 @@ class Session:
             return []
         tokens = min(turn.output.tokens, self.segment(turn.reply).tokens)
         return self.piece_runs(Piece(turn.reply, 0, tokens)) if tokens else []
+
+
+@lru_cache(maxsize=4096)
+def _digest(content: Text | TokenIds) -> int:
+    plain = content.text.encode() if isinstance(content, Text) else repr(content.ids).encode()
+    return int.from_bytes(
+        hashlib.blake2b(plain, digest_size=16, person=type(content).__name__.encode()).digest(), "big"
+    )
 
 
 class Chunk(NamedTuple):

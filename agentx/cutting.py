@@ -100,23 +100,24 @@ def _parts(reader: TraceReader, limits: Limits, report: CutReport) -> Iterator[H
 
 @dataclass(slots=True)
 class _Target:
-    """The cut trace. A header is written with the first thing behind it, so that none stands alone."""
+    """The cut trace. Headers are written with the first session behind them: none at the end, none left out before."""
 
     out: Path
     writer: TraceWriter | None = None
-    header: Header | None = None
+    headers: list[Header] = field(default_factory=list)
 
     def write(self, item: Header | Session | Unknown) -> None:
         if isinstance(item, Header):
-            self.header = item
+            self.headers.append(item)
             return
-        if self.header is not None and isinstance(item, Session):
-            if self.writer is None:
-                self.writer = TraceWriter(self.out, self.header)
-            else:
-                self.writer.new_header(self.header)
-            self.header = None
-        if self.writer is not None and self.header is None:
+        if isinstance(item, Session):
+            for header in self.headers:
+                if self.writer is None:
+                    self.writer = TraceWriter(self.out, header)
+                else:
+                    self.writer.new_header(header)
+            self.headers = []
+        if self.writer is not None and not self.headers:
             self.writer.write(item)
 
     def discard(self) -> None:

@@ -9,6 +9,7 @@ Records are flushed one by one: Ctrl-C and kill -9 leave a readable folder, whic
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -18,7 +19,7 @@ from typing import Any
 
 from agentx.core import Attempt, Cached, Chunk, Failure, Play, Sample
 from agentx.errors import BadInput
-from agentx.frames import FrameReader, FrameWriter, Tear
+from agentx.frames import FrameReader, FrameWriter, Tear, open_for_reading
 
 VERSION = 1
 RESULTS, SETTINGS, TRACE = "results.agx", "run.json", "trace.trace"
@@ -64,9 +65,14 @@ class RunResults:
 
     @property
     def trace_path(self) -> Path:
-        """The trace that was replayed: the folder's copy, else where it lay."""
+        """The trace that was replayed: the folder's copy, else where it lay. Raises BadInput when neither is known."""
         copy = self.folder / TRACE
-        return copy if copy.exists() else Path(self.settings["trace"]["path"])
+        if copy.exists():
+            return copy
+        trace = self.settings.get("trace")
+        if not isinstance(trace, dict) or not isinstance(trace.get("path"), str):
+            raise BadInput("does not say which trace was replayed", file=self.folder / SETTINGS)
+        return Path(trace["path"])
 
     def books(self) -> Books:
         """Recounted from the records. A play that has attempts but no record of its end counts as cut."""
@@ -87,6 +93,15 @@ class RunResults:
             turns_failed=failed,
             turns_unsent=sum(play.turns - play.sent for play in self.plays),
         )
+
+
+def sha256_of(path: Path) -> str:
+    """SHA-256 of a file, in hex. Raises BadInput when it cannot be read."""
+    found = hashlib.sha256()
+    with open_for_reading(path) as file:
+        while data := file.read(1 << 20):
+            found.update(data)
+    return found.hexdigest()
 
 
 class ResultsWriter:
@@ -227,7 +242,22 @@ def _attempt(body: dict[str, Any]) -> Attempt:
     return attempt
 
 
+_PLAIN: dict[str, tuple[type, ...]] = {  # what a field of such an annotation may hold
+    "int": (int,),
+    "float": (int, float),
+    "str": (str,),
+    "int | None": (int, type(None)),
+    "float | None": (int, float, type(None)),
+    "str | None": (str, type(None)),
+}
+
+
 def _value(kind: Any, body: dict[str, Any]) -> Any:
-    names = {item.name for item in fields(kind)} - {"extra"}
+    types = {item.name: _PLAIN.get(str(item.type)) for item in fields(kind) if item.name != "extra"}
+    names = types.keys()
     known = {key: value for key, value in body.items() if key in names}
+    for key, value in known.items():
+        allowed = types[key]
+        if allowed is not None and (not isinstance(value, allowed) or isinstance(value, bool)):
+            raise ValueError(f"{key}: {value!r} is not of type {' or '.join(one.__name__ for one in allowed)}")
     return kind(**known, extra={key: value for key, value in body.items() if key not in names})

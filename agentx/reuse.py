@@ -14,20 +14,20 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from agentx.content import Salting
-from agentx.core import LAYERS, LEADING_LAYERS, Layer, Piece, Run, Session, Stream
-from agentx.wire.messages import ROLES
+from agentx.core import LAYERS, Layer, Piece, Run, Session, Stream
+from agentx.wire.messages import placed
 
 _LAYER_INDEX = {layer: index for index, layer in enumerate(LAYERS)}
 MARKER = len(LAYERS)  # the layer index of the chat template's own tokens
 
 
-Key = tuple[Stream, str]  # a stream and the salt that its content is made with
+SaltedStream = tuple[Stream, str]  # a stream and the salt that its content is made with
 
 
 class Span(NamedTuple):
     """Tokens `start ... stop - 1` of a salted stream."""
 
-    key: Key
+    key: SaltedStream
     start: int
     stop: int
 
@@ -38,14 +38,18 @@ class Node:
     __slots__ = ("children",)
 
     def __init__(self) -> None:
-        self.children: dict[tuple[Key, int], tuple[int, Node]] = {}
+        self.children: dict[tuple[SaltedStream, int], tuple[int, Node]] = {}
 
 
 class PrefixTree:
     """All prompts seen so far, as a radix tree over spans."""
 
     def __init__(self) -> None:
-        self.root = Node()
+        self.roots: dict[str | None, Node] = {}
+
+    def root(self, model: str | None = None) -> Node:
+        """Where all prompts of a model begin: caches are not shared between models."""
+        return self.roots.setdefault(model, Node())
 
     def add(self, node: Node, spans: Iterable[Span], fresh: list[tuple[Node, Span]] | None = None) -> tuple[int, Node]:
         """Add spans below `node`. Returns (tokens that were there already, as a prefix; the node at their end).
@@ -74,7 +78,7 @@ class PrefixTree:
         return matched, node
 
 
-def _split(node: Node, key: Key, start: int, at: int) -> Node:
+def _split(node: Node, key: SaltedStream, start: int, at: int) -> Node:
     stop, child = node.children[key, start]
     middle = Node()
     middle.children[key, at] = (stop, child)
@@ -177,7 +181,9 @@ class _Step(NamedTuple):
 class Walk:
     """One play of a session through the tree, its turns in any order that respects the send order.
 
-    A turn starts from the node where its base left the kept pieces, so its cost is that of what it appends.
+    A turn starts from the node where its base left the kept pieces, so its cost is that of what it appends. With
+    `possible` it is the trace that is looked at, not what one server is sent: replies count, models are told apart, and
+    tokens that belong to no piece are part of the prompt.
     """
 
     def __init__(
@@ -188,46 +194,49 @@ class Walk:
         page: int = 1,
         template: Template = PLAIN,
         salting: Salting = unsalted,
-        replies: bool = False,
+        possible: bool = False,
     ) -> None:
         self.session, self.tree, self.page = session, tree, page
-        self.template, self.salting, self.replies = template, salting, replies
-        self._paths: dict[int, list[_Step]] = {}
+        self.template, self.salting, self.possible = template, salting, possible
+        self._paths: dict[int, tuple[Node, list[_Step]]] = {}  # by turn: where it began, and its way
         self._fresh: list[tuple[Node, Span]] = []
 
     def turn(self, index: int) -> TurnReuse:
         """Add the prompt of a turn. Returns what of it was there before."""
         turn = self.session.turns[index]
-        known = self._paths.get(turn.prompt.base) if turn.prompt.base is not None else None
-        path = [] if known is None else known[: turn.prompt.keep]
+        root = self.tree.root(turn.model if self.possible else None)
+        begun, known = self._paths.get(-1 if turn.prompt.base is None else turn.prompt.base, (None, []))
+        path = known[: turn.prompt.keep] if begun is root else []
         matched, unbroken = sum(step.tokens + step.marker for step in path), True
-        for piece in turn.prompt.append if known is not None else self.session.pieces(index):
-            step, found = self._step(path[-1] if path else None, piece)
+        for piece in turn.prompt.append if begun is root else self.session.pieces(index):
+            step, found = self._step(root, path[-1] if path else None, piece)
             path.append(step)
             matched += found if unbroken else 0
             unbroken = unbroken and found == step.tokens + step.marker
-        node = path[-1].node if path else self.tree.root
+        node = path[-1].node if path else root
         if self.template.start:
             found, _ = self.tree.add(node, [_marker("assistant", self.template.start)], self._fresh)
             matched += found if unbroken else 0
-        if self.replies:
+        if self.possible:
             self.tree.add(node, self._spans(self.session.reply_runs(index)), self._fresh)
-        self._paths[index] = path
+        self._paths[index] = root, path
         return self._account(index, path, matched)
 
-    def _step(self, before: _Step | None, piece: Piece) -> tuple[_Step, int]:
+    def _step(self, root: Node, before: _Step | None, piece: Piece) -> tuple[_Step, int]:
         layer = self.session.segment(piece.segment).layer
-        leading = layer in LEADING_LAYERS and (before is None or before.leading)
-        joins = leading and before is not None
-        marker = 0 if joins else self.template.per_message
+        role, leading = placed(layer, None if before is None else before.leading)
+        marker = 0 if role is None else self.template.per_message
         spans = self._spans(self.session.piece_runs(piece))
-        if marker:
-            spans = [_marker("system" if leading else ROLES[layer], marker), *spans]
-        found, node = self.tree.add(before.node if before else self.tree.root, spans, self._fresh)
+        if marker and role is not None:
+            spans = [_marker(role, marker), *spans]
+        found, node = self.tree.add(before.node if before else root, spans, self._fresh)
         return _Step(node, _LAYER_INDEX[layer], piece.tokens, marker, leading), found
 
     def _spans(self, runs: Iterable[Run]) -> list[Span]:
-        return [Span((run.stream, self.salting(run.layer)), run.start, run.stop) for run in runs]
+        return [Span((run.stream, self._salt(run)), run.start, run.stop) for run in runs]
+
+    def _salt(self, run: Run) -> str:
+        return "" if run.stream.kind == "literal" else self.salting(run.layer)
 
     def _account(self, index: int, path: list[_Step], matched: int) -> TurnReuse:
         tokens = [0] * (len(LAYERS) + 1)
@@ -236,7 +245,7 @@ class Walk:
             tokens[step.layer] += step.tokens
             tokens[MARKER] += step.marker
         isl = sum(tokens)
-        unattributed = max(0, self.session.turns[index].isl + tokens[MARKER] - isl)
+        unattributed = max(0, self.session.turns[index].isl - isl) if self.possible else 0
         usable = max(0, min(isl + unattributed - 1, matched)) // self.page * self.page
         reused, rest = list(tokens), isl - usable
         for layer, length in self._backwards(path):
@@ -273,7 +282,7 @@ def possible_by_turn(sessions: Iterable[Session]) -> Iterator[TurnReuse]:
     """Possible reuse, turn by turn. What only one session can reach is forgotten when it ends."""
     tree = PrefixTree()
     for session in sessions:
-        walk = Walk(session, tree, replies=True)
+        walk = Walk(session, tree, possible=True)
         yield from (walk.turn(index) for index in range(len(session.turns)))
         walk.forget()
 

@@ -14,13 +14,13 @@ import numpy as np
 
 from agentx.core import Attempt, Session
 from agentx.errors import BadInput
-from agentx.results import RunResults
+from agentx.results import RunResults, sha256_of
 from agentx.reuse import PLAIN, PrefixTree, ReuseTable, Template, TurnReuse, Walk, table
 from agentx.trace import read_trace
 from agentx.wire.messages import messages
 from agentx.wire.salting import salting
 
-Key = tuple[str, int, int, int]  # session, play, turn, attempt
+AttemptKey = tuple[str, int, int, int]  # session, play, turn, attempt
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class RunReuse:
 
     ideal: ReuseTable
     possible: ReuseTable
-    by_attempt: Mapping[Key, int]
+    by_attempt: Mapping[AttemptKey, int]
     template: Template
     template_fitted: bool
     drift: int | None
@@ -41,7 +41,7 @@ class RunReuse:
     page_known: bool
 
 
-def key_of(attempt: Attempt) -> Key:
+def key_of(attempt: Attempt) -> AttemptKey:
     return attempt.session, attempt.play, attempt.turn, attempt.attempt
 
 
@@ -74,7 +74,15 @@ def _accepted(attempt: Attempt) -> bool:
     return attempt.failure is None or attempt.first is not None or attempt.failure.kind in ("stall", "closed")
 
 
+def _check_same(run: RunResults) -> None:
+    """Raises BadInput when the trace is not the one that was replayed."""
+    expected = run.settings.get("trace", {}).get("sha256")
+    if expected is not None and sha256_of(run.trace_path) != expected:
+        raise BadInput("this is not the trace that was replayed: its sha256 is another one", file=run.trace_path)
+
+
 def _sessions(run: RunResults, wanted: set[str]) -> dict[str, Session]:
+    _check_same(run)
     found = {session.key: session for session in read_trace(run.trace_path) if session.key in wanted}
     if missing := sorted(wanted - found.keys()):
         raise BadInput(f"session {missing[0]!r} of the run is not in this trace", file=run.trace_path)
@@ -95,9 +103,9 @@ def _walks(
 
 def _ideal(
     run: RunResults, sent: Sequence[Attempt], sessions: Mapping[str, Session], template: Template, page: int
-) -> tuple[ReuseTable, dict[Key, int]]:
+) -> tuple[ReuseTable, dict[AttemptKey, int]]:
     policy, salt = run.settings["plan"]["salt"], run.settings["salt"]
-    tree, total, by_attempt = PrefixTree(), ReuseTable(), dict[Key, int]()
+    tree, total, by_attempt = PrefixTree(), ReuseTable(), dict[AttemptKey, int]()
 
     def make(session: Session, attempt: Attempt) -> Walk:
         salts = salting(policy, salt, attempt.session, attempt.play)
@@ -112,7 +120,7 @@ def _ideal(
 def _possible(sent: Sequence[Attempt], sessions: Mapping[str, Session]) -> ReuseTable:
     """By the trace's own identities in the order of this run: a session that is played again meets itself."""
     tree = PrefixTree()
-    walks = _walks(sent, sessions, lambda session, _: Walk(session, tree, replies=True))
+    walks = _walks(sent, sessions, lambda session, _: Walk(session, tree, possible=True))
     return table(reuse for _, reuse in walks)
 
 

@@ -23,6 +23,8 @@ from agentx.trace_lines import from_line, lines_of, to_line
 
 VERSION = 1
 MAX_TURNS = 1 << 20  # of one session
+SNIFFED = 4096  # bytes that say which form a file has
+BOM = b"\xef\xbb\xbf"
 MAX_SEGMENTS = 1 << 24  # alive at one time
 
 
@@ -84,20 +86,21 @@ class TraceReader:
 
     def _frames(self) -> Iterator[Located]:
         with open_for_reading(self.path) as file:
-            start = file.read(len(MAGIC))
-        if start == MAGIC:
+            start = file.read(SNIFFED)
+        if start.startswith(MAGIC):
             reader = FrameReader(self.path)
             yield from (Located(kind, body, None) for kind, body in reader)
             self.tear = reader.tear
-        elif start.lstrip()[:1] == b"{":
+        elif start.removeprefix(BOM).lstrip()[:1] == b"{":
             yield from self._lines()
         else:
-            raise self.not_a_trace(f"it begins with {start!r}")
+            raise self.not_a_trace(f"it begins with {start[:8]!r}")
 
     def _lines(self) -> Iterator[Located]:
         with open_for_reading(self.path) as file:
             offset = 0
-            for number, line in enumerate(lines_of(file, self.path), start=1):
+            for number, raw in enumerate(lines_of(file, self.path), start=1):
+                line = raw.removeprefix(BOM) if number == 1 else raw
                 if line.strip():
                     try:
                         yield Located(*from_line(line, self.path, number), number)
@@ -106,7 +109,7 @@ class TraceReader:
                             raise
                         self.tear = Tear(offset, len(line), f"line {number} is cut short")
                         return
-                offset += len(line)
+                offset += len(raw)
 
     def not_a_trace(self, why: str) -> BadInput:
         hint = "agentx import FORMAT turns other formats into traces"
@@ -132,7 +135,7 @@ class _Assembly:
     turns: list[Turn] = field(default_factory=list)
     sizes: list[int] = field(default_factory=list)  # pieces of each turn's resolved prompt
     seen: dict[str, int] = field(default_factory=dict)  # how often a scope was opened
-    names: set[str] = field(default_factory=set)  # of the sessions under this header
+    names: set[str] = field(default_factory=set)  # keys of the sessions so far
     part: int = -1
 
     def feed(self, frame: Located) -> Iterable[Item]:
@@ -164,7 +167,7 @@ class _Assembly:
         count = self.seen[self.header.scope] = self.seen.get(self.header.scope, 0) + 1
         # The same file twice in a row is two scopes: nothing is shared that its author did not share.
         self.scope = self.header.scope if count == 1 else f"{self.header.scope}#{count}"
-        self.shared, self.names, self.part = {}, set(), self.part + 1
+        self.shared, self.part = {}, self.part + 1
         return [self.header]
 
     def _segment(self, body: dict[str, Any]) -> Iterable[Item]:
@@ -184,7 +187,8 @@ class _Assembly:
         if self.open is not None:
             raise bodies.Invalid(f"session {self.open['id']!r} has no end frame")
         self.threads = bodies.threads(body)
-        name = bodies.string(body, "id")
+        bodies.seconds(body, "arrival")
+        name = Session(bodies.string(body, "id"), (), part=self.part).key
         if name in self.names:
             raise bodies.Invalid(f"the session id {name!r} occurs twice")
         self.names.add(name)

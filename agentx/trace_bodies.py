@@ -6,7 +6,6 @@ again when the value is written.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
@@ -40,6 +39,7 @@ from agentx.core import (
 MAX_TOKENS = 1 << 40  # of one segment or prompt
 MAX_PIECES = 1 << 20  # of one prompt
 MAX_ID = (1 << 64) - 1
+MAX_SECONDS = 1e10  # some 300 years
 Body = dict[str, Any]
 T = TypeVar("T")
 
@@ -59,12 +59,12 @@ def integer(body: Body, key: str, *, low: int = 0, high: int = MAX_ID, default: 
 
 
 def seconds(body: Body, key: str) -> float | None:
-    """A finite number of seconds, or None when the key is absent."""
+    """A number of seconds within the limit, or None when the key is absent."""
     value = body.get(key)
     if value is None:
         return None
-    if type(value) not in (int, float) or not math.isfinite(value):
-        raise _wrong(body, key, "a number of seconds")
+    if type(value) not in (int, float) or not -MAX_SECONDS <= value <= MAX_SECONDS:
+        raise _wrong(body, key, f"a number of seconds within {MAX_SECONDS:.0e}")
     return float(value)
 
 
@@ -72,6 +72,10 @@ def string(body: Body, key: str) -> str:
     value = body.get(key)
     if not isinstance(value, str):
         raise _wrong(body, key, "a text")
+    try:
+        value.encode()
+    except UnicodeEncodeError:  # JSON can spell half a character
+        raise _wrong(body, key, "text that UTF-8 can hold") from None
     return value
 
 

@@ -50,7 +50,11 @@ def from_line(line: bytes, path: Path, number: int) -> Frame:
 
 
 def _restore(value: dict[str, Any]) -> Any:
-    return base64.b64decode(value["$bytes"]) if value.keys() == {"$bytes"} else value
+    if value.keys() != {"$bytes"}:
+        return value
+    if not isinstance(value["$bytes"], str):
+        raise ValueError("$bytes is not a text of base64")
+    return base64.b64decode(value["$bytes"], validate=True)
 
 
 def _refuse_constant(name: str) -> float:

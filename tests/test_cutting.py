@@ -142,6 +142,16 @@ def test_files_that_were_put_together_keep_their_headers(tmp_path: Path) -> None
     assert len(reader.headers) == 1
 
 
+def test_a_header_that_lost_its_sessions_still_counts(tmp_path: Path) -> None:
+    """Otherwise what stands behind it would become other content under another key."""
+    long, short = making.linear(fresh=5000), making.linear(turns=1)
+    parts = [write(tmp_path / name, session).read_bytes() for name, session in (("l", long), ("s", short))]
+    (tmp_path / "two.trace").write_bytes(b"".join(parts))
+    cut(tmp_path / "two.trace", tmp_path / "b.trace", Limits(max_context=1000))
+    before, after = list(read_trace(tmp_path / "two.trace"))[-1], next(iter(read_trace(tmp_path / "b.trace")))
+    assert (after.key, after.scope) == (before.key, before.scope) == ("s@1", "scope#2")
+
+
 def test_nothing_left_is_refused_and_writes_nothing(tmp_path: Path) -> None:
     source = write(tmp_path / "a.trace", making.linear())
     with pytest.raises(BadInput, match="nothing is left of this trace: 1 sessions without a turn left, 1 turns above"):

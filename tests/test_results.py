@@ -137,6 +137,7 @@ def test_a_lost_record_unbalances_the_books() -> None:
         (lambda f: _with_results(f, encode("header", {})), "not a results file"),
         (lambda f: _with_results(f, encode("results", {"version": 2})), "results version 2 is not the 1"),
         (lambda f: _with_results(f, encode("results", {"version": 1}) + encode("attempt", {"turn": 1})), "not whole"),
+        (lambda f: _with_results(f, encode("results", {"version": 1}) + encode("attempt", {"due": "x"})), "due: 'x'"),
     ],
 )
 def test_folders_that_are_no_runs(tmp_path: Path, make: object, message: str) -> None:

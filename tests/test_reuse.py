@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from making import linear, sessions, token_identities
 
-from agentx.core import LAYERS, LEADING_LAYERS, Layer, Piece, Session
+from agentx.core import LAYERS, LEADING_LAYERS, Layer, Output, Piece, Prompt, Segment, Session, Text, Turn
 from agentx.reuse import PrefixTree, Template, Walk, ideal, possible, possible_by_turn
 from agentx.wire.messages import messages
 
@@ -42,10 +42,11 @@ def many(count: int) -> st.SearchStrategy[tuple[Session, ...]]:
 @settings(max_examples=60)
 @given(many(2))
 def test_possible_is_the_longest_prefix_of_any_earlier_prompt_and_reply(made: tuple[Session, ...]) -> None:
-    seen: list[list[Token]] = []
+    by_model: dict[str | None, list[list[Token]]] = {}
     expected = []
     for session in made:
         for index, turn in enumerate(session.turns):
+            seen = by_model.setdefault(turn.model, [])  # models share no cache
             prompt: list[Token] = list(token_identities(session, session.pieces(index)))
             isl = max(turn.isl, len(prompt))
             expected.append(min(longest(seen, prompt), max(0, isl - 1)))
@@ -66,10 +67,9 @@ def test_ideal_is_the_page_floor_of_what_was_sent_before(
     tree = PrefixTree()
     for session in made:
         walk = Walk(session, tree, page=page, template=template)
-        for index, turn in enumerate(session.turns):
+        for index in range(len(session.turns)):
             prompt = as_sent(session, index, template)
-            isl = len(prompt) + max(0, turn.isl - sum(piece.tokens for piece in session.pieces(index)))
-            expected = max(0, min(longest(seen, prompt), isl - 1)) // page * page
+            expected = max(0, min(longest(seen, prompt), len(prompt) - 1)) // page * page  # what is sent, no more
             got = walk.turn(index)
             assert sum(got.reused) == expected
             assert sum(got.tokens) == len(prompt)
@@ -135,6 +135,30 @@ def _fields(turn: object) -> dict[str, object]:
     return {name: getattr(turn, name) for name in turn.__class__.__dataclass_fields__}  # type: ignore[attr-defined]
 
 
+def test_ideal_knows_nothing_of_tokens_that_are_not_sent() -> None:
+    session = linear(2)
+    turns = tuple(turn.__class__(**{**_fields(turn), "isl": turn.isl + 7}) for turn in session.turns)
+    table = ideal([Session("s", turns, segments=session.segments, shared=session.shared, scope="f")])
+    assert (table.unattributed, table.tokens, table.reused) == (0, 75 + 90, 75)
+
+
+def test_equal_literal_text_is_the_same_content_in_every_session_and_play() -> None:
+    """It cannot be salted: whoever sends it sends the same bytes."""
+    text = {1: Segment(1, "user", 25, Text("a" * 100))}
+    turn = Turn(0, 0, Prompt((Piece(1, 0, 25),)), 25, Output(1))
+    tree = PrefixTree()
+    walks = [Walk(Session(name, (turn,), segments=text), tree, salting=lambda _, name=name: name) for name in "ab"]
+    assert [sum(walk.turn(0).reused) for walk in walks] == [0, 24]
+
+
+def test_models_share_nothing_that_is_possible() -> None:
+    session = linear(1)
+    (turn,) = session.turns
+    turns = (turn, turn.__class__(**{**_fields(turn), "index": 1, "model": "other"}))
+    both = Session("s", turns, segments=session.segments, shared=session.shared, scope="f")
+    assert (possible([both]).reused, ideal([both]).reused) == (0, 74)
+
+
 def test_no_turns_is_no_share() -> None:
     assert possible([]).share is None
 
@@ -142,11 +166,11 @@ def test_no_turns_is_no_share() -> None:
 def test_a_finished_session_is_forgotten() -> None:
     tree = PrefixTree()
     for name in "abc":
-        walk = Walk(linear(3, id=name), tree, replies=True)
+        walk = Walk(linear(3, id=name), tree, possible=True)
         for index in range(3):
             walk.turn(index)
         walk.forget()
-    left, stack = 0, [tree.root]
+    left, stack = 0, [tree.root()]
     while stack:
         node = stack.pop()
         left += len(node.children)

@@ -128,6 +128,12 @@ def test_another_trace_is_refused(tmp_path: Path) -> None:
         run_reuse(run)
 
 
+def test_a_trace_that_was_exchanged_is_refused(tmp_path: Path) -> None:
+    run = run_of(tmp_path, [linear(1)], [attempt("s", 0, 0.0)], trace={"path": "x", "sha256": "00"})
+    with pytest.raises(BadInput, match="not the trace that was replayed"):
+        run_reuse(run)
+
+
 def test_a_run_without_accepted_prompts_has_no_share(tmp_path: Path) -> None:
     run = run_of(tmp_path, [linear(1)], [replace(attempt("s", 0, 0.0), status=None, failure=Failure("refused"))])
     assert run_reuse(run).ideal.share is None

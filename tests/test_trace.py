@@ -159,6 +159,11 @@ OPAQUE = {"block": 64, "runs": [[1, 0, 5]]}
         ([HEADER, SESSION, SESSION], "session 'a' has no end frame"),
         ([HEADER, SESSION, HEADER], "session 'a' has no end frame"),
         ([HEADER, SESSION, {"frame": "end", "turns": 0}, SESSION], "the session id 'a' occurs twice"),
+        ([HEADER, {**SESSION, "id": "a@1"}, {**END, "turns": 0}, HEADER, SESSION, {**END, "turns": 0}], "'a@1' occurs"),
+        ([HEADER, {**SESSION, "id": "\ud800"}], "id: .* is not text that UTF-8 can hold"),
+        ([HEADER, {**SESSION, "arrival": 10**400}], "arrival: 1000.* is not a number of seconds"),
+        ([HEADER, {"frame": "x", "y": {"$bytes": 5}}], "this line is not JSON"),
+        ([HEADER, {"frame": "x", "y": {"$bytes": "!!"}}], "this line is not JSON"),
         ([HEADER, SESSION, SEGMENT, TURN, {"frame": "end", "turns": 2}], "counts 2 turns, 1 were read"),
         ([HEADER, SESSION, TURN], "turn 0: segment 1 is not defined before its use"),
         ([HEADER, SESSION, SEGMENT, {**TURN, "index": 3}], "numbered in order, 0 was expected"),
@@ -190,6 +195,12 @@ def test_other_files_are_not_traces(tmp_path: Path, content: bytes) -> None:
     path.write_bytes(content)
     with pytest.raises(BadInput, match="not an agentx trace"):
         list(read_trace(path))
+
+
+def test_blank_lines_and_a_byte_order_mark_may_come_first(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b"\xef\xbb\xbf\n\n\n\n\n" + json.dumps(HEADER).encode() + b"\n")
+    assert read_trace(path).header.name == "n"
 
 
 def test_numbers_that_json_has_not_are_refused(tmp_path: Path) -> None:

@@ -11,13 +11,12 @@ import json
 from collections import OrderedDict
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import takewhile
 from typing import Literal
 
 from agentx.content import Encoder, Salting
-from agentx.core import LEADING_LAYERS, Piece, Session
+from agentx.core import Piece, Session
 from agentx.replayer.schedule import Send
-from agentx.wire.messages import ROLES
+from agentx.wire.messages import ROLES, leading_pieces, placed
 from agentx.wire.openai import chat_request
 from agentx.wire.salting import Policy, salting
 from agentx.wire.sglang import generate_request
@@ -87,7 +86,7 @@ class Bodies:
             del parts[prompt.keep :]
         else:
             parts, fresh = [], session.pieces(turn)
-            leading = sum(1 for _ in takewhile(lambda piece: _leads(session, piece), fresh))
+            leading = leading_pieces(session, fresh)
         parts += (
             self._messages(session, fresh, len(parts), leading, salts) if chat else self._ids(session, fresh, salts)
         )
@@ -100,8 +99,8 @@ class Bodies:
         made = []
         for place, piece in enumerate(pieces, start):
             text = b"".join(self._encoder.piece_text(session, piece, salts))
-            role = "system" if place < leading else ROLES[session.segment(piece.segment).layer]
-            opens = b"" if 0 < place < leading else _OPEN[role]
+            role, _ = placed(session.segment(piece.segment).layer, place <= leading if place else None)
+            opens = b"" if role is None else _OPEN[role]
             closes = b"" if place < leading - 1 else _CLOSE
             made.append(b"%b%b%b%b" % (b"," if place and opens else b"", opens, text, closes))
         return made
@@ -114,10 +113,6 @@ class Bodies:
         self._held += kept.size
         while self._held > self._limit and len(self._kept) > 1:
             self._held -= self._kept.popitem(last=False)[1].size
-
-
-def _leads(session: Session, piece: Piece) -> bool:
-    return session.segment(piece.segment).layer in LEADING_LAYERS
 
 
 def _parts(wire: Wire, tokens: int) -> list[bytes]:

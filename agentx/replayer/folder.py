@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import platform
 import shutil
@@ -10,10 +9,10 @@ import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import aiohttp
 import numpy
 
 from agentx import __version__
@@ -21,7 +20,7 @@ from agentx.content import WordList
 from agentx.errors import BadInput
 from agentx.replayer.plan import Plan
 from agentx.replayer.targets import Target
-from agentx.results import RESULTS, TRACE
+from agentx.results import RESULTS, TRACE, sha256_of
 from agentx.trace import TraceReader
 
 COPIED = 32 << 20  # bytes; a longer trace stays where it lies, known by its digest
@@ -59,7 +58,7 @@ class Facts:
             "trace": {
                 "name": TraceReader(self.trace).header.name,
                 "path": str(self.trace.resolve()),
-                "sha256": digest(self.trace),
+                "sha256": sha256_of(self.trace),
                 "copied": self.copied,
             },
             "server": dict(self.server),
@@ -70,9 +69,9 @@ class Facts:
         return kept
 
 
-def default_folder() -> Path:
-    """`run-<date>-<time>` here, with a number behind it where that is taken."""
-    name = time.strftime("run-%Y%m%d-%H%M%S")
+def default_folder(kind: str = "run") -> Path:
+    """`<kind>-<date>-<time>` here, with a number behind it where that is taken."""
+    name = time.strftime(f"{kind}-%Y%m%d-%H%M%S")
     path, number = Path(name), 1
     while path.exists():
         number += 1
@@ -100,15 +99,6 @@ def copy_trace(trace: Path, folder: Path, *, always: bool) -> bool:
     return True
 
 
-def digest(path: Path) -> str:
-    """SHA-256 of a file, in hex."""
-    found = hashlib.sha256()
-    with path.open("rb") as file:
-        while data := file.read(1 << 20):
-            found.update(data)
-    return found.hexdigest()
-
-
 def environment() -> dict[str, Any]:
     """What ran the client."""
     return {
@@ -117,6 +107,6 @@ def environment() -> dict[str, Any]:
         "platform": platform.platform(),
         "machine": platform.machine(),
         "cpus": os.cpu_count(),
-        "aiohttp": aiohttp.__version__,
+        "aiohttp": version("aiohttp"),
         "numpy": numpy.__version__,
     }

@@ -28,8 +28,30 @@ class Message(NamedTuple):
     pieces: tuple[Piece, ...]
 
 
+def placed(layer: Layer, leading: bool | None) -> tuple[str | None, bool]:
+    """Where a piece of `layer` goes, after a piece that was `leading` or not (None: it is the first).
+
+    Returns (the role of the message that it begins, None when it joins the message before it; whether it leads).
+    """
+    leads = layer in LEADING_LAYERS and leading is not False
+    if not leads:
+        return ROLES[layer], False
+    return (None if leading else "system"), True
+
+
+def leading_pieces(session: Session, pieces: Sequence[Piece]) -> int:
+    """How many pieces at the front join into the system message."""
+    return sum(1 for _ in takewhile(lambda piece: session.segment(piece.segment).layer in LEADING_LAYERS, pieces))
+
+
 def messages(session: Session, pieces: Sequence[Piece]) -> list[Message]:
     """The messages of a resolved prompt, in order."""
-    leading = tuple(takewhile(lambda piece: session.segment(piece.segment).layer in LEADING_LAYERS, pieces))
-    rest = [Message(ROLES[session.segment(piece.segment).layer], (piece,)) for piece in pieces[len(leading) :]]
-    return [Message("system", leading), *rest] if leading else rest
+    made: list[Message] = []
+    leading: bool | None = None
+    for piece in pieces:
+        role, leading = placed(session.segment(piece.segment).layer, leading)
+        if role is None:
+            made[-1] = Message(made[-1].role, (*made[-1].pieces, piece))
+        else:
+            made.append(Message(role, (piece,)))
+    return made

@@ -11,10 +11,10 @@ from agentx.content import WordList
 from agentx.core import Header
 from agentx.errors import BadInput
 from agentx.replayer import folder
-from agentx.replayer.folder import Facts, check_free, copy_trace, default_folder, digest
+from agentx.replayer.folder import Facts, check_free, copy_trace, default_folder
 from agentx.replayer.plan import load_plan
 from agentx.replayer.targets import resolve_target
-from agentx.results import RESULTS, TRACE
+from agentx.results import RESULTS, TRACE, sha256_of
 from agentx.trace import TraceWriter
 
 
@@ -67,7 +67,7 @@ def test_a_folder_with_a_run_or_a_file_is_not_free(tmp_path):
 
 def test_a_short_trace_is_copied(trace, tmp_path, monkeypatch):
     assert copy_trace(trace, tmp_path / "run", always=False)
-    assert digest(tmp_path / "run" / TRACE) == digest(trace)
+    assert sha256_of(tmp_path / "run" / TRACE) == sha256_of(trace)
     monkeypatch.setattr(folder, "COPIED", 1)
     assert not copy_trace(trace, tmp_path / "other", always=False)
     assert copy_trace(trace, tmp_path / "other", always=True)
