@@ -176,8 +176,13 @@ def _blocks(content: Any) -> list[dict[str, Any]]:
     return blocks
 
 
-def _block(block: dict[str, Any]) -> dict[str, Any]:
+def _kind(block: Mapping[str, Any]) -> str:
     kind = block.get("type")
+    return kind if isinstance(kind, str) else ""
+
+
+def _block(block: dict[str, Any]) -> dict[str, Any]:
+    kind = _kind(block)
     if kind in ("text", "input_text", "output_text"):
         return {"type": "text", "text": block.get("text", "")}
     if kind == "tool_use":
@@ -255,7 +260,7 @@ def _user(content: Any) -> Iterator[Item]:
     run: list[dict[str, Any]] = []
     layer: Layer = "user"
     for block in _blocks(content):
-        now: Layer = "tool_result" if str(block.get("type", "")).endswith("tool_result") else "user"
+        now: Layer = "tool_result" if _kind(block).endswith("tool_result") else "user"
         if run and now != layer:
             yield _user_item(layer, run)
             run = []
@@ -273,7 +278,7 @@ def _user_item(layer: Layer, run: list[dict[str, Any]]) -> Item:
 def assistant(message: Mapping[str, Any]) -> Iterator[Item]:
     """An assistant's message, from a prompt or from a reply: visible text and tool calls in one item."""
     blocks = _blocks(message.get("content"))
-    visible = [block for block in blocks if block.get("type") not in _REASONING]
+    visible = [block for block in blocks if _kind(block) not in _REASONING]
     reasoned = len(visible) < len(blocks) or any(message.get(name) for name in ("reasoning_content", "reasoning"))
     visible = [block for block in visible if block.get("type") != "text" or block.get("text")]
     calls = message.get("tool_calls")
@@ -291,7 +296,7 @@ def tool_calls(message: Mapping[str, Any]) -> list[ToolCall]:
     found = []
     content, calls = message.get("content"), message.get("tool_calls")
     for block in content if isinstance(content, list) else []:
-        if isinstance(block, dict) and block.get("type") in ("tool_use", "server_tool_use"):
+        if isinstance(block, dict) and _kind(block) in ("tool_use", "server_tool_use"):
             found.append(ToolCall(str(block.get("id")), str(block.get("name")), tuple(_strings(block.get("input")))))
     for call in calls if isinstance(calls, list) else []:
         function = call.get("function") if isinstance(call, dict) else None

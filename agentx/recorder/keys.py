@@ -29,7 +29,7 @@ class CaptureKey:
 
     def pseudonym(self, purpose: Purpose, text: str) -> str:
         """A text of 32 hexadecimal digits that stands for `text` in this capture."""
-        return self.digest(purpose, text.encode("utf-8", "surrogateescape")).hex()
+        return self.digest(purpose, text.encode("utf-8", "surrogatepass")).hex()
 
     @property
     def fingerprint(self) -> str:

@@ -217,7 +217,7 @@ class Writer:
                 "at": event.at,
                 "method": opened.method,
                 "path": self._clean(live, path),
-                "query": query,
+                "query": [self._clean(live, part) for part in query],
                 "wire": opened.wire,
                 "headers": [list(pair) for pair in self._clean_pairs(live, kept(opened.headers, PLAIN_REQUEST))],
                 "ids": [[name, self._key.pseudonym("id", value)] for name, value in self._identities(opened)],

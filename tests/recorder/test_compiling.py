@@ -370,6 +370,13 @@ def test_nothing_of_the_content_is_in_the_trace(maker: Maker, tmp_path: Path) ->
         assert '"model-1"' in text
 
 
+def test_lone_surrogates_are_text_like_any_other(maker: Maker) -> None:
+    body = chat([user("\ud800")], prompt_cache_key="\ud800")
+    maker.exchange(0, body, chat_reply("\ud83d", 10, 1, tool_calls=[call_of("t", "f", a="\udfff")]))
+    (session,), _, _ = maker.compile()
+    assert session.turns[0].isl == 10
+
+
 def test_the_coarse_level(maker: Maker, tmp_path: Path) -> None:
     talk = [SYSTEM, user("one")]
     maker.exchange(0, chat(talk), chat_reply("first", 1000, 37))

@@ -138,6 +138,14 @@ def test_the_same_scan_finds_a_key_in_clear(bench: Bench) -> None:
     assert KEY.encode() in bench.files()
 
 
+def test_bytes_that_are_no_text(bench: Bench) -> None:
+    """A client may send any byte in a header or a query; the capture goes on."""
+    headers = [("User-Agent", "\udcff"), ("X-Session-Id", "\udcff"), ("Authorization", "Bearer \udcff12345678")]
+    bench.call(b"\xff\xfe", b"\xff", headers=headers, target="/v1/messages?\udcff=1&beta=\udcff")
+    (exchange,) = bench.read()
+    assert (exchange.body, exchange.reply, exchange.query) == (b"\xff\xfe", b"\xff", ("\ufffd", "beta=\ufffd"))
+
+
 def no_space(*_: object) -> int:
     raise OSError(errno.ENOSPC, "No space left on device")
 

@@ -1,0 +1,61 @@
+"""What is still linkable is counted; the coarse level blurs it and stays a trace."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from making import header, linear, sessions
+
+from agentx.cli.trace_lint import lint
+from agentx.core import Session
+from agentx.recorder.privacy import Linkability, coarse, one_digit, power_of_two
+from agentx.trace import TraceWriter
+
+
+def test_unique_runs_of_lengths() -> None:
+    report = Linkability()
+    report.add(linear(3, reply=5))
+    report.add(linear(3, id="t", reply=5))
+    report.add(linear(3, id="u", reply=7))
+    assert report.unique(1) == 0.0  # 5 six times, 7 three times
+    assert report.unique(3) == 1 / 3
+    assert report.unique(5) is None
+    assert report.lines()[1].endswith("0.0%")
+    assert report.lines()[3].endswith("unknown")
+
+
+@pytest.mark.parametrize(("value", "rounded"), [(0, 0), (1, 1), (2, 2), (3, 4), (5, 4), (6, 8), (23, 32), (1000, 1024)])
+def test_powers_of_two(value: int, rounded: int) -> None:
+    assert power_of_two(value) == rounded
+
+
+@given(st.floats(0, 1e7))
+def test_one_digit(seconds: float) -> None:
+    rounded = one_digit(seconds)
+    assert rounded == 0.0 or math.isclose(rounded, seconds, rel_tol=0.34)
+    assert len(f"{rounded:.6f}".replace(".", "").strip("0")) <= 1
+
+
+@given(sessions())
+def test_coarse_sessions_keep_their_shape(session: Session) -> None:
+    """Any session: as many turns and pieces, valid ones, lengths on powers of two."""
+    rough = coarse(session)
+    assert [turn.after for turn in rough.turns] == [turn.after for turn in session.turns]
+    for turn in session.turns:
+        before, after = session.pieces(turn.index), rough.pieces(turn.index)
+        assert [piece.segment for piece in after] == [piece.segment for piece in before]
+        assert all(0 <= piece.start < piece.stop <= rough.segment(piece.segment).tokens for piece in after)
+    assert all(segment.tokens == power_of_two(segment.tokens) for segment in rough.segments.values())
+    assert all(turn.output.tokens == power_of_two(turn.output.tokens) for turn in rough.turns)
+
+
+def test_what_was_shared_stays_shared(tmp_path: Path) -> None:
+    rough = coarse(linear(6, fresh=37, reply=23))
+    assert [turn.prompt.keep for turn in rough.turns] == [turn.prompt.keep for turn in linear(6).turns]
+    with TraceWriter(tmp_path / "a.trace", header()) as writer:
+        writer.session(rough)
+    assert lint(tmp_path / "a.trace").errors == 0
