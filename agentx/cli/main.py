@@ -24,6 +24,7 @@ VERBS: dict[str, tuple[str, str]] = {  # verb -> (module, what it does)
     "check": ("check", "check a spec against what it expects, or a trace against the format's rules"),
     "serve": ("serve", "run the embedded engine as an HTTP server"),
     "replay": ("replay", "play a trace against a server and record what it does"),
+    "simulate": ("simulate", "play a trace against the embedded engine in virtual time"),
     "report": ("report", "say what a run measured"),
     "list": ("list", "list the catalogues"),
     "show": ("show", "print a file of a catalogue"),

@@ -118,12 +118,12 @@ def _reply(exchange: Exchange, wire: Literal["chat", "generate"]) -> Reply:
 
 def _failure(exchange: Exchange, reply: Reply) -> Failure | None:
     if exchange.status is not None and exchange.status != 200:
-        return _told(parse_error(b"".join(exchange.raw), exchange.status), "http")
+        return told_failure(parse_error(b"".join(exchange.raw), exchange.status), "http")
     whole = reply.done or reply.finish_reason is not None
     if exchange.failure is not None and not (exchange.failure.kind == "closed" and whole):
         return exchange.failure
     if reply.error is not None:
-        return _told(reply.error, "stream" if exchange.events else "protocol")
+        return told_failure(reply.error, "stream" if exchange.events else "protocol")
     if not whole:
         return Failure("closed", "the stream ended without a finish reason and without [DONE]")
     if not any(reply.carries) and not reply.completion_tokens:
@@ -131,7 +131,8 @@ def _failure(exchange: Exchange, reply: Reply) -> Failure | None:
     return None
 
 
-def _told(error: ServerError, kind: str) -> Failure:
+def told_failure(error: ServerError, kind: str) -> Failure:
+    """What an error that the server told means; `kind` where it is not one of those that have their own."""
     if any(words in error.message for words in _OVERFLOWS):
         kind = "overflow"
     message = error.message if error.code is None else f"{error.code}: {error.message}"

@@ -9,10 +9,12 @@ import sys
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agentx.core import Attempt
-from agentx.replayer.client import Clock
+
+if TYPE_CHECKING:
+    from agentx.replayer.client import Clock
 
 BAR = "{n_fmt} of {total_fmt} sessions, {elapsed}{postfix}"
 RECENT = 10.0  # s over which the shown rate is taken
@@ -66,6 +68,29 @@ class Progress:
             self.show(0)
             self._bar.close()
             self.visible = False
+
+
+class VirtualBar:
+    """A simulation's seconds as they pass, of `seconds` (None: not known beforehand). Not shown without a terminal."""
+
+    def __init__(self, seconds: float | None, *, wanted: bool = True) -> None:
+        self._bar = None
+        if wanted and sys.stderr.isatty():
+            from tqdm import tqdm
+
+            total = None if seconds is None else round(seconds)
+            self._bar = tqdm(total=total, file=sys.stderr, unit=" virtual s", leave=False)
+
+    def show(self, now: float) -> None:
+        if self._bar is not None:
+            self._bar.update(round(now) - self._bar.n)
+
+    def __enter__(self) -> VirtualBar:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        if self._bar is not None:
+            self._bar.close()
 
 
 @contextlib.contextmanager

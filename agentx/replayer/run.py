@@ -14,43 +14,26 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 from aiohttp import ClientSession
 from yarl import URL
 
-from agentx import catalog
 from agentx.content import Encoder, WordList, lexicon
 from agentx.errors import BadInput
 from agentx.replayer.bodies import Bodies, Wire
 from agentx.replayer.client import Clock, Silence, open_session
 from agentx.replayer.counters import Scraper
-from agentx.replayer.defaults import pace, trace_path
 from agentx.replayer.drive import Driver
-from agentx.replayer.fates import Fates
 from agentx.replayer.folder import Facts, check_free, copy_trace, default_folder
-from agentx.replayer.plan import Plan, load_plan, split_sets
+from agentx.replayer.order import Order, fates_of, order_of, source_of, trace_notes
+from agentx.replayer.plan import Plan
 from agentx.replayer.probe import confirmed_words, server_facts
 from agentx.replayer.progress import Progress
 from agentx.replayer.schedule import Schedule
 from agentx.replayer.source import Source
-from agentx.replayer.targets import DEFAULT_TARGET, Endpoint, Target, request_headers, resolve_target, session_headers
+from agentx.replayer.targets import Endpoint, Target, request_headers, session_headers
 from agentx.results import ResultsWriter, RunResults, read_results
-from agentx.trace import read_trace
-
-
-@dataclass(frozen=True, slots=True)
-class Order:
-    """What was asked for, resolved. `made`: the trace was generated for this run."""
-
-    trace: Path
-    made: bool
-    plan: Plan
-    target: Target
-    out: Path
-    salt: str
-    notes: tuple[str, ...]
 
 
 def replay(
@@ -91,47 +74,12 @@ async def areplay(
     with tempfile.TemporaryDirectory(prefix="agentx-") as scratch, contextlib.ExitStack() as stack:
         folder = default_folder() if out is None else Path(out)
         check_free(folder)
-        order = _order(trace, plan, target, sets, folder, Path(scratch))
-        order = order if salt is None else replace(order, salt=salt)
+        salt = secrets.token_hex(8) if salt is None else salt
+        order = order_of(trace, plan, target, sets, folder=folder, scratch=Path(scratch), salt=salt)
         for note in order.notes if progress else ():
             print(f"agentx replay: {note}", file=sys.stderr)
         await _run(order, _endpoint(order.target, stack), progress=progress, signals=signals)
     return read_results(folder)
-
-
-def _order(
-    trace: str | Path | None,
-    plan: Plan | str | Path | None,
-    target: str | None,
-    sets: Sequence[str],
-    folder: Path,
-    scratch: Path,
-) -> Order:
-    plan_sets, target_sets = split_sets(sets)
-    known = _plan(plan, plan_sets)
-    name = trace if trace is not None else known.trace
-    if name is None:
-        raise BadInput("no trace to replay", hint="name one, or a plan that has a trace")
-    made = isinstance(name, str) and not catalog.is_path(name)
-    path = trace_path(name, known.seed, scratch) if isinstance(name, str) else name
-    notes: tuple[str, ...] = ()
-    reader = read_trace(path)
-    if plan is None and not any(each.strip().startswith("gaps") for each in plan_sets):
-        chosen = pace(reader)
-        known, notes = load_plan(sets=[*chosen.sets, *plan_sets]), (str(chosen),)
-    else:
-        _ = reader.header  # what is not a trace is refused now
-    asked = target or known.target or DEFAULT_TARGET
-    known = known.model_copy(update={"trace": str(name), "target": asked})
-    return Order(path, made, known, resolve_target(asked, target_sets), folder, secrets.token_hex(8), notes)
-
-
-def _plan(plan: Plan | str | Path | None, sets: Sequence[str]) -> Plan:
-    if plan is None:
-        return load_plan(sets=sets)
-    if isinstance(plan, Plan):
-        return plan.changed(sets)
-    return load_plan(catalog.resolve("replays", str(plan)), sets=sets)
 
 
 def _endpoint(target: Target, stack: contextlib.ExitStack) -> Endpoint:
@@ -157,42 +105,19 @@ async def _run(order: Order, endpoint: Endpoint, *, progress: bool, signals: boo
         settings, start = facts.settings(), time.monotonic()
         writer = ResultsWriter(order.out, settings, time.time())
         with contextlib.closing(writer):
-            source = _source(facts)
+            source = source_of(facts)
             driver = _driver(facts, source, endpoint, session, writer, lambda: time.monotonic() - start, progress)
             for note in (*order.notes, *_words_note(facts)):
                 writer.note(note)
             with _signals(driver) if signals else contextlib.nullcontext():
                 await driver.run()
-            for note in _trace_notes(source):
+            for note in trace_notes(source):
                 writer.note(note)
             driver.schedule.check_integrity()
             dropped = len(source.dropped) + driver.schedule.empty
             writer.end(_outcome(driver), driver.clock(), {**driver.facts(), "dropped_sessions": dropped})
     if driver.error is not None:
         raise driver.error
-
-
-def _source(facts: Facts) -> Source:
-    plan = facts.plan
-    return Source(
-        read_trace(facts.trace),
-        shuffle=plan.order == "shuffle",
-        seed=plan.seed,
-        recycle=plan.recycles,
-        keep=_fates(facts).plays,
-    )
-
-
-def _fates(facts: Facts) -> Fates:
-    template = facts.template or {"start": 0, "per_message": 0}
-    return Fates(
-        overflow=facts.plan.overflow,
-        skip_aborted=facts.plan.abort == "skip",
-        context=facts.server.get("context"),
-        pool=facts.server.get("max_total_num_tokens"),
-        page=facts.server.get("page_size") or 1,
-        **template,
-    )
 
 
 def _driver(
@@ -204,7 +129,7 @@ def _driver(
     clock: Clock,
     progress: bool,
 ) -> Driver:
-    plan, fates = facts.plan, _fates(facts)
+    plan, fates = facts.plan, fates_of(facts)
     wire = Wire(plan.wire, facts.server["model"], exact=plan.length == "exact")
     words = facts.words or WordList(lexicon())
     return Driver(
@@ -250,15 +175,6 @@ def _words_note(facts: Facts) -> Iterator[str]:
         yield f"{len(facts.words.words)} of {len(lexicon())} words are one token each to the target, and are used"
     elif not facts.embedded:
         yield "the target has no /tokenize: how many tokens a word is was not confirmed"
-
-
-def _trace_notes(source: Source) -> Iterator[str]:
-    if source.dropped:
-        some = ", ".join(source.dropped[:5])
-        many = "1 session was" if len(source.dropped) == 1 else f"{len(source.dropped)} sessions were"
-        yield f"{many} dropped, as nothing would have been sent: {some}"
-    if source.torn:
-        yield f"the trace is cut short: session {source.torn[0]} was played as far as it goes"
 
 
 def _outcome(driver: Driver) -> str:

@@ -1,0 +1,106 @@
+"""What is to be played, resolved and checked before anything is written: trace, plan, target, salt.
+
+A replay over HTTP and a simulation begin with the same order, so that what they send is the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from agentx import catalog
+from agentx.errors import BadInput
+from agentx.replayer.defaults import pace, trace_path
+from agentx.replayer.fates import Fates
+from agentx.replayer.folder import Facts
+from agentx.replayer.plan import Plan, load_plan, split_sets
+from agentx.replayer.source import Source
+from agentx.replayer.targets import DEFAULT_TARGET, Target, resolve_target
+from agentx.trace import read_trace
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What was asked for, resolved. `made`: the trace was generated for this run."""
+
+    trace: Path
+    made: bool
+    plan: Plan
+    target: Target
+    out: Path
+    salt: str
+    notes: tuple[str, ...]
+
+
+def order_of(
+    trace: str | Path | None,
+    plan: Plan | str | Path | None,
+    target: str | None,
+    sets: Sequence[str],
+    *,
+    folder: Path,
+    scratch: Path,
+    salt: str,
+) -> Order:
+    """Resolve what the arguments mean; a workload's trace is generated in `scratch`. Raises BadInput."""
+    plan_sets, target_sets = split_sets(sets)
+    known = _plan(plan, plan_sets)
+    name = trace if trace is not None else known.trace
+    if name is None:
+        raise BadInput("no trace to replay", hint="name one, or a plan that has a trace")
+    made = isinstance(name, str) and not catalog.is_path(name)
+    path = trace_path(name, known.seed, scratch) if isinstance(name, str) else name
+    notes: tuple[str, ...] = ()
+    reader = read_trace(path)
+    if plan is None and not any(each.strip().startswith("gaps") for each in plan_sets):
+        chosen = pace(reader)
+        known, notes = load_plan(sets=[*chosen.sets, *plan_sets]), (str(chosen),)
+    else:
+        _ = reader.header  # what is not a trace is refused now
+    asked = target or known.target or DEFAULT_TARGET
+    known = known.model_copy(update={"trace": str(name), "target": asked})
+    return Order(path, made, known, resolve_target(asked, target_sets), folder, salt, notes)
+
+
+def _plan(plan: Plan | str | Path | None, sets: Sequence[str]) -> Plan:
+    if plan is None:
+        return load_plan(sets=sets)
+    if isinstance(plan, Plan):
+        return plan.changed(sets)
+    return load_plan(catalog.resolve("replays", str(plan)), sets=sets)
+
+
+def source_of(facts: Facts) -> Source:
+    """The sessions of a run in order of play."""
+    plan = facts.plan
+    return Source(
+        read_trace(facts.trace),
+        shuffle=plan.order == "shuffle",
+        seed=plan.seed,
+        recycle=plan.recycles,
+        keep=fates_of(facts).plays,
+    )
+
+
+def fates_of(facts: Facts) -> Fates:
+    """What becomes of turns on the run's server."""
+    template = facts.template or {"start": 0, "per_message": 0}
+    return Fates(
+        overflow=facts.plan.overflow,
+        skip_aborted=facts.plan.abort == "skip",
+        context=facts.server.get("context"),
+        pool=facts.server.get("max_total_num_tokens"),
+        page=facts.server.get("page_size") or 1,
+        **template,
+    )
+
+
+def trace_notes(source: Source) -> Iterator[str]:
+    """What is to be said of the trace when it has been played."""
+    if source.dropped:
+        some = ", ".join(source.dropped[:5])
+        many = "1 session was" if len(source.dropped) == 1 else f"{len(source.dropped)} sessions were"
+        yield f"{many} dropped, as nothing would have been sent: {some}"
+    if source.torn:
+        yield f"the trace is cut short: session {source.torn[0]} was played as far as it goes"

@@ -1,0 +1,177 @@
+"""A simulation's results: the same for a seed, other words for another, refusals as of the server, balanced books."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+import pytest
+
+from agentx.core import Gap, Header, Output, Piece, Prompt, Segment, Session, TokenIds, Turn
+from agentx.errors import BadInput
+from agentx.replayer.run import replay
+from agentx.replayer.simulate import simulate
+from agentx.reporter.reporting import report
+from agentx.results import RESULTS
+from agentx.run_reuse import run_reuse
+from agentx.trace import TraceWriter
+from tests.making import SHARED, linear
+
+QUICK = ["gaps.scale=0.01"]
+
+
+@pytest.fixture
+def write(tmp_path):
+    def make(*sessions, name="t.trace"):
+        with TraceWriter(tmp_path / name, Header(name="t", scope="scope")) as writer:
+            for each in sessions:
+                writer.session(each)
+        return tmp_path / name
+
+    return make
+
+
+def test_a_seed_gives_the_same_bytes_and_another_seed_does_not(write, tmp_path):
+    trace = write(*(linear(5, id=f"s{n}", fresh=50 + n, reply=9) for n in range(6)))
+    sets = [*QUICK, "load.sessions=3", "order=shuffle", "target.cache.pool=1200"]
+    runs = [simulate(trace, out=tmp_path / f"{n}", sets=[*sets, f"seed={seed}"]) for n, seed in enumerate((5, 5, 6))]
+    first, again, other = ((run.folder / RESULTS).read_bytes() for run in runs)
+    assert first == again
+    assert first != other
+    assert report(runs[0]).text() == report(runs[1]).text()
+    assert runs[0].books().balanced
+    assert runs[0].complete
+    assert runs[0].settings["salt"] == runs[1].settings["salt"] != runs[2].settings["salt"]
+    assert runs[0].settings["simulated"] is True
+
+
+@pytest.mark.parametrize("wire", ["chat", "generate"])
+def test_sequential_traffic_gives_what_a_replay_gives(write, tmp_path, wire):
+    trace = write(linear(6, id="a", fresh=70, reply=9), linear(5, id="b", fresh=90, reply=7))
+    arguments = {"sets": ["gaps.scale=0", f"wire={wire}", "target.cache.pool=700"], "salt": "x"}
+    one, other = (play(trace, out=tmp_path / name, **arguments) for name, play in (("r", replay), ("s", simulate)))
+    assert [shape(attempt) for attempt in one.attempts] == [shape(attempt) for attempt in other.attempts]
+    assert run_reuse(one).by_attempt == run_reuse(other).by_attempt
+    before, after = one.samples[-1].values, other.samples[-1].values
+    assert {name: after[name] for name in before} == before
+    assert [(play.session, play.outcome, play.sent) for play in one.plays] == [
+        (play.session, play.outcome, play.sent) for play in other.plays
+    ]
+
+
+def shape(attempt):
+    """What of an attempt hangs on no clock."""
+    chunks = [chunk.tokens for chunk in attempt.chunks]
+    told = attempt.prompt_tokens, attempt.completion_tokens, attempt.cached, attempt.finish, attempt.status
+    return attempt.session, attempt.play, attempt.turn, attempt.isl, attempt.osl, sum(chunks), told, attempt.failure
+
+
+REFUSALS = [
+    # keys, what the engine lacks: the same answer with HTTP and without
+    (["target.scheduler.queue=1", "target.timing.request=2s"], "503: The request queue is full."),
+    (["target.context=120", "overflow=end_session"], "400: Requested token count exceeds"),
+    (["target.cache.pool=100"], "400: Input length (106 tokens) exceeds the maximum allowed length"),
+]
+
+
+@pytest.mark.parametrize("wire", ["chat", "generate"])
+@pytest.mark.parametrize(("sets", "says"), REFUSALS)
+def test_what_the_server_refuses_is_refused_alike(write, tmp_path, monkeypatch, wire, sets, says):
+    monkeypatch.setattr("agentx.replayer.fates.Fates.fits", lambda *_: True)  # as with a server that does not tell
+    turn = Turn(0, 0, Prompt((Piece(9, 0, 104),)), 104, Output(30))
+    trace = write(*(Session(f"s{n}", (turn,), segments={9: Segment(9, "user", 104)}) for n in range(3)))
+    arguments = {"sets": [f"wire={wire}", "load.sessions=3", *sets], "salt": "x"}
+    one, other = (
+        sorted(play(trace, out=tmp_path / name, **arguments).attempts, key=lambda attempt: attempt.session)
+        for name, play in (("r", replay), ("s", simulate))
+    )
+    says = says.replace("106", "104") if wire == "generate" else says
+    failed = [attempt for attempt in other if attempt.failure]
+    assert failed
+    assert failed[0].failure.message.startswith(says)
+    assert [(each.failure, each.status) for each in one] == [(each.failure, each.status) for each in other]
+
+
+def test_a_loop_of_refusals_lets_time_pass(write, tmp_path):
+    sets = ["load.sessions=9", "measure=2s", "target.scheduler.queue=1", "target.timing.request=0s", "gaps.scale=0"]
+    run = simulate(write(*(linear(1, id=f"s{n}") for n in range(3))), out=tmp_path / "run", sets=sets)
+    assert run.end["at"] >= 2.0
+    assert run.books().balanced
+    assert {attempt.failure.kind for attempt in run.attempts if attempt.failure} == {"stream"}
+
+
+def test_a_window_is_drained_and_then_cut(write, tmp_path):
+    trace = write(linear(40, id="a", reply=200))
+    sets = [*QUICK, "measure=2s", "drain=100ms"]
+    run = simulate(trace, out=tmp_path / "run", sets=sets)
+    assert [attempt.failure and attempt.failure.kind for attempt in run.attempts][-1] == "cut"
+    assert run.attempts[-1].end == pytest.approx(2.1)
+    assert run.end["window"] == [0.0, 2.0]
+    assert run.books().balanced
+
+
+def test_a_stalled_turn_is_given_up(write, tmp_path):
+    trace = write(linear(1, id="a", reply=5), linear(1, id="b", reply=5))
+    sets = ["timeouts.stall=30s", "target.timing.prefill_batch=100s"]
+    run = simulate(trace, out=tmp_path / "run", sets=sets)
+    assert [(attempt.failure.kind, attempt.end - attempt.sent) for attempt in run.attempts] == [("stall", 30.0)] * 2
+    assert run.books().balanced
+
+
+def test_what_cannot_be_sent_ends_the_run_with_its_books(write, tmp_path):
+    bad = Turn(0, 0, Prompt((Piece(9, 0, 2),)), 2, Output(1))
+    trace = write(linear(2), Session("ids", (bad,), segments={9: Segment(9, "user", 2, TokenIds((1, 2)))}))
+    with pytest.raises(BadInput, match="which a text wire cannot send"):
+        simulate(trace, out=tmp_path / "run", sets=QUICK)
+    from agentx.results import read_results
+
+    run = read_results(tmp_path / "run")
+    assert run.books().balanced
+    assert run.attempts[-1].failure.kind == "input"
+
+
+def test_an_address_cannot_be_simulated(write, tmp_path):
+    with pytest.raises(BadInput, match=r"the target 127.0.0.1:1 is an address") as error:
+        simulate(write(linear(2)), target="http://127.0.0.1:1", out=tmp_path / "run")
+    assert "\n" not in str(error.value)
+    assert not (tmp_path / "run").exists()
+
+
+def test_sigint_ends_it_with_its_books(write, tmp_path, monkeypatch):
+    trace = write(*(linear(5, id=f"s{n}") for n in range(20)))
+    handler = signal.getsignal(signal.SIGINT)
+    seen = []
+
+    def interrupt(self, now):
+        if not seen:
+            seen.append(now)
+            os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr("agentx.replayer.progress.VirtualBar.show", interrupt)
+    run = simulate(trace, out=tmp_path / "run", sets=["gaps.scale=1"], signals=True)
+    assert (run.end["outcome"], run.end["reason"]) == ("interrupted", "interrupted by SIGINT")
+    assert run.books().balanced
+    assert run.end["at"] == seen[0]
+    assert signal.getsignal(signal.SIGINT) is handler
+
+
+def test_no_clock_is_looked_at(write, tmp_path, monkeypatch):
+    trace = write(linear(4))
+
+    def refuse(*_):
+        raise AssertionError("a clock was read")
+
+    for name in ("time", "monotonic", "perf_counter", "sleep"):
+        monkeypatch.setattr(time, name, refuse)
+    assert simulate(trace, out=tmp_path / "run", sets=["gaps.scale=1"]).complete
+
+
+def test_gaps_take_virtual_time(write, tmp_path):
+    turns = [
+        Turn(at, 0, Prompt((Piece(1, 0, 20),)), 20, Output(2), (at - 1,) if at else (), Gap("human", 3000.0))
+        for at in range(3)
+    ]
+    run = simulate(write(Session("s", tuple(turns), shared=SHARED)), out=tmp_path / "run", sets=["gaps.scale=1"])
+    assert [round(attempt.sent, -2) for attempt in run.attempts] == [0, 3000, 6000]
+    assert len(run.samples) > 1200  # every five seconds
