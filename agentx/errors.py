@@ -38,12 +38,6 @@ class BadInput(AgentxError):
         super().__init__(f"{text} ({hint})" if hint else text)
 
 
-class GateMissed(AgentxError):
-    """A service-level objective or a declared expectation was not met."""
-
-    exit_code = EXIT_GATE
-
-
 class Unreachable(AgentxError):
     """The target does not answer, or every turn failed."""
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from agentx.core import Attempt, Session
+from agentx.core import Attempt, Session, Text, TokenIds
 from agentx.errors import BadInput
 from agentx.results import RunResults, sha256_of
 from agentx.reuse import PLAIN, PrefixTree, ReuseTable, Template, TurnReuse, Walk, table
@@ -21,6 +21,15 @@ from agentx.wire.messages import messages
 from agentx.wire.salting import salting
 
 AttemptKey = tuple[str, int, int, int]  # session, play, turn, attempt
+
+
+@dataclass(frozen=True, slots=True)
+class TraceFacts:
+    """What of the replayed sessions a replay against one server can not keep: models, arrivals, salts on literal text."""
+
+    models: int
+    literal: bool
+    arrivals: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +48,7 @@ class RunReuse:
     drift: int | None
     page: int
     page_known: bool
+    facts: TraceFacts
 
 
 def key_of(attempt: Attempt) -> AttemptKey:
@@ -61,6 +71,17 @@ def run_reuse(run: RunResults) -> RunReuse:
         drift=_drift(sent, sessions, template),
         page=told or 1,
         page_known=told is not None,
+        facts=_facts(sent, sessions),
+    )
+
+
+def _facts(sent: Sequence[Attempt], sessions: Mapping[str, Session]) -> TraceFacts:
+    models = {sessions[attempt.session].turns[attempt.turn].model for attempt in sent}
+    held = [segments for session in sessions.values() for segments in (session.segments, session.shared)]
+    return TraceFacts(
+        models=len(models),
+        literal=any(isinstance(one.content, Text | TokenIds) for segments in held for one in segments.values()),
+        arrivals=any(session.arrival is not None for session in sessions.values()),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentx.errors import AgentxError, BadInput, GateMissed, InvalidMeasurement, Unreachable
+from agentx.errors import AgentxError, BadInput, InvalidMeasurement, Unreachable
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ def test_the_place_comes_first_and_the_way_out_last(error: BadInput, text: str) 
 
 
 @pytest.mark.parametrize(
-    ("kind", "code"), [(BadInput, 2), (GateMissed, 3), (Unreachable, 4), (InvalidMeasurement, 5), (AgentxError, 2)]
+    ("kind", "code"), [(BadInput, 2), (Unreachable, 4), (InvalidMeasurement, 5), (AgentxError, 2)]
 )
 def test_exit_codes(kind: type[AgentxError], code: int) -> None:
     assert kind("x").exit_code == code

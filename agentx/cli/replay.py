@@ -7,9 +7,12 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agentx.errors import EXIT_INTERRUPTED, EXIT_OK, Unreachable
+from agentx.errors import EXIT_INTERRUPTED, EXIT_OK, BadInput, InvalidMeasurement, Unreachable
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from agentx.reporter.findings import Finding
     from agentx.results import RunResults
 
 EPILOG = """examples:
@@ -21,7 +24,7 @@ EPILOG = """examples:
 
 Without a plan every session is played once, one at a time, with pauses scaled and capped so that they end in minutes.
 The report goes to stdout. Ctrl-C ends the run and writes its books; again, it ends the process.
-exit codes: 0 done, 2 bad input, 4 target unreachable or every turn failed, 130 interrupted
+exit codes: 0 done, 2 bad input, 4 target unreachable or every turn failed, 5 measurement invalid, 130 interrupted
 """
 
 
@@ -52,16 +55,26 @@ def run(args: argparse.Namespace) -> int:
     print(f"agentx replay: results in {result.folder}", file=sys.stderr)
     from agentx.reporter.reporting import report  # only now: the first request should not wait for it
 
-    print(report(result).text())
-    return code_of(result)
+    found = report(result)
+    print(found.text())
+    return code_of(result, found.findings)
 
 
-def code_of(result: RunResults) -> int:
-    """The exit code of a run that has ended. Raises Unreachable when every turn failed."""
+def code_of(result: RunResults, findings: Sequence[Finding] = ()) -> int:
+    """The exit code of a run that was reported.
+
+    Raises Unreachable when every turn that a server could answer failed, BadInput when nothing was sent at all, and
+    InvalidMeasurement when a finding says that the figures must not be used.
+    """
     if result.end is not None and result.end.get("outcome") == "interrupted":
         return EXIT_INTERRUPTED
-    failures = [attempt.failure for attempt in result.attempts if attempt.failure is not None]
-    if failures and len(failures) == len(result.attempts):
+    if not result.attempts:
+        raise BadInput("nothing was sent: the trace holds no turn that the plan and the target allow")
+    answered = [attempt for attempt in result.attempts if attempt.failure is None or attempt.failure.kind != "cut"]
+    failures = [attempt.failure for attempt in answered if attempt.failure is not None]
+    if failures and len(failures) == len(answered):
         first = failures[0]
         raise Unreachable(f"every turn failed ({len(failures)}), the first by {first.kind}: {first.message}")
+    if invalid := next((finding for finding in findings if finding.invalidates), None):
+        raise InvalidMeasurement(f"the measurement is invalid: {invalid.text}")
     return EXIT_OK

@@ -23,6 +23,7 @@ class About:
     """None: the run does not say. `state`: done | interrupted | failed | partial (killed, or torn in the middle)."""
 
     state: str
+    reason: str | None
     torn: str | None
     started: str | None
     trace: str | None
@@ -51,6 +52,7 @@ def about(run: RunResults) -> About:
     gpus = target.get("gpus")
     return About(
         state=_state(run),
+        reason=_text((run.end or {}).get("reason")),
         torn=None if run.tear is None else str(run.tear),
         started=_moment(run.wall),
         trace=_text(trace.get("name")) or _base(trace.get("path")),

@@ -14,9 +14,9 @@ from agentx.results import RunResults
 class Adjustments:
     """Where the run departed from the trace as it is written.
 
-    `dropped_turns` were not sent as the plan said of turns that do not fit, `empty_sessions` had nothing to send;
-    `moved_turns` were brought forward by idle caps, `moved_seconds` in all; `reconnects` requests met a connection
-    that was just closing and went again.
+    `dropped_turns` were not sent: they do not fit, or were aborted and the plan skips those; `empty_sessions` had
+    nothing to send; `moved_turns` were brought forward by idle caps, which shortened the sessions by `moved_seconds`
+    in all; `reconnects` requests met a connection that was just closing and went again.
     """
 
     dropped_turns: int
@@ -40,12 +40,11 @@ class Client:
 
 
 def adjustments_of(run: RunResults) -> Adjustments:
-    moved = [attempt.extra["moved"] for attempt in run.attempts if attempt.extra.get("moved")]
     return Adjustments(
         dropped_turns=sum(play.extra.get("dropped", 0) for play in run.plays),
         empty_sessions=(run.end or {}).get("empty_sessions", 0),
-        moved_turns=len(moved),
-        moved_seconds=math.fsum(moved),
+        moved_turns=sum(bool(attempt.extra.get("moved")) for attempt in run.attempts),
+        moved_seconds=math.fsum(play.extra.get("moved", 0.0) for play in run.plays),
         reconnects=sum(attempt.extra.get("reconnects", 0) for attempt in run.attempts),
     )
 

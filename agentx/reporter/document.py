@@ -234,6 +234,7 @@ def _ideal(found: Ideal) -> dict[str, Any]:
         "possible_prompt_tokens": found.possible_prompt,
         "possible_cached_tokens": found.possible_cached,
         "possible_share": found.possible_share,
+        "template_fitted": found.template_fitted,
         "by_layer": [
             {"layer": layer, "prompt_tokens": prompt, "cached_tokens": cached}
             for layer, (prompt, cached) in found.by_layer.items()

@@ -17,12 +17,21 @@ LATE_SECONDS = 0.05  # a client that sends later than this, or hears later than 
 CUT = "cut"  # the kind of failure of a request that was in flight when the run ended
 
 
+BEHIND_SECONDS, BEHIND_SHARE = 0.25, 0.1  # later than this, and than this share of the TTFT: the run fell behind
+INVALIDATING = ("books", "stopped", "fell_behind")  # the figures must not be used as they stand
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """`kind` is a stable short name, `text` one sentence or two."""
 
     kind: str
     text: str
+
+    @property
+    def invalidates(self) -> bool:
+        """Whether the measurement is invalid because of it: `replay` then exits with 5."""
+        return self.kind in INVALIDATING
 
 
 def findings(about: About, metrics: Metrics) -> tuple[Finding, ...]:
@@ -44,6 +53,8 @@ def _wholeness(about: About, metrics: Metrics) -> Iterator[Finding]:
         yield Finding("torn", f"The results file is {about.torn}.")
     if about.state == "interrupted":
         yield Finding("interrupted", "The run was interrupted: the figures are of the part before that.")
+    elif about.state == "failed":
+        yield Finding("stopped", f"The run was stopped before its end: {about.reason or 'it does not say why'}.")
     elif about.state == "partial":
         yield Finding("partial", "The run has no end record (it was killed, or still goes on): figures are partial.")
     if metrics.attempts and not metrics.completed:
@@ -83,11 +94,23 @@ def _client(metrics: Metrics) -> Iterator[Finding]:
             f"Requests left late: p95 {lag.at(95) * 1000:.0f} ms after they were due. The client was a bottleneck; "
             "use the figures from due.",
         )
+    yield from _fell_behind(metrics)
     if gap is not None and abs(gap.at(50)) > LATE_SECONDS:
         yield Finding(
             "client_server_ttft",
             f"Client and server differ on the first token by {gap.at(50) * 1000:.0f} ms (median): network, proxy or "
             "client take that time.",
+        )
+
+
+def _fell_behind(metrics: Metrics) -> Iterator[Finding]:
+    lag, loop, ttft = metrics.latency.lag, metrics.client.loop_lag_p99, metrics.latency.ttft
+    late = max(0.0 if lag is None else lag.at(95), loop or 0.0)
+    if ttft is not None and late > max(BEHIND_SECONDS, BEHIND_SHARE * ttft.at(95)):
+        yield Finding(
+            "fell_behind",
+            f"The client fell behind: it was {late * 1000:.0f} ms late where the first token took "
+            f"{ttft.at(95) * 1000:.0f} ms (p95). Use fewer sessions at a time or a faster machine.",
         )
 
 
@@ -124,7 +147,10 @@ def _replies(metrics: Metrics) -> Iterator[Finding]:
 def _adjusted(metrics: Metrics) -> Iterator[Finding]:
     found = metrics.adjustments
     if found.dropped_turns:
-        yield Finding("dropped_turns", f"{counted(found.dropped_turns, 'turn')} not sent: more than the context holds.")
+        yield Finding(
+            "dropped_turns",
+            f"{counted(found.dropped_turns, 'turn')} not sent: more than the context holds, or aborted and skipped.",
+        )
     if found.empty_sessions:
         yield Finding(
             "empty_sessions", f"{counted(found.empty_sessions, 'session')} of the trace with nothing to send."
@@ -180,14 +206,33 @@ def _agreement(seen: Reuse) -> Iterator[Finding]:
         yield Finding("ideal_missing", f"No ideal reuse: {seen.ideal_missing}.")
     if ideal is not None and not ideal.page_known:
         yield Finding("page_unknown", "The server did not tell its page size: the ideal is for pages of 1 token.")
+    if ideal is not None and ideal.template_fitted:
+        yield Finding(
+            "template_fitted",
+            "What the server's chat template adds was fitted to the lengths that it reported: the ideal rests on that.",
+        )
+    yield from _lost(seen)
     if ideal is not None and ideal.drift:
         yield Finding("drift", f"The server counts the prompts {ideal.drift} tokens otherwise than they were made.")
+
+
+def _lost(seen: Reuse) -> Iterator[Finding]:
+    """What of the trace a replay against one server does not keep."""
+    ideal = seen.ideal
+    if ideal is None:
+        return
+    if ideal.literal:
+        yield Finding(
+            "literal", "The trace holds literal text, which no salt changes: an earlier run of it may still be cached."
+        )
+    if ideal.models > 1:
+        yield Finding("models", f"The trace names {ideal.models} models; all turns went to one.")
+    if ideal.arrivals:
+        yield Finding("arrivals", "The sessions' arrival times were not used: a session began when a lane was free.")
 
 
 def _always(about: About) -> Iterator[Finding]:
     if about.history in (None, "recorded"):
         yield Finding("recorded_history", RECORDED_HISTORY)
-    if about.plan.get("acceptance"):
-        yield Finding("simulated_acceptance", "Speculative acceptance was simulated, not earned by a draft model.")
     for note in about.notes:
         yield Finding("note", note)

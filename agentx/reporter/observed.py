@@ -62,6 +62,10 @@ class Ideal:
     drift: int | None
     possible_prompt: int
     possible_cached: int
+    template_fitted: bool
+    models: int
+    literal: bool
+    arrivals: bool
 
     @property
     def share(self) -> float | None:
@@ -155,4 +159,8 @@ def _ideal(run: RunResults, done: Sequence[Attempt]) -> tuple[Ideal | None, str 
         drift=found.drift,
         possible_prompt=found.possible.tokens,
         possible_cached=found.possible.reused,
+        template_fitted=found.template_fitted,
+        models=found.facts.models,
+        literal=found.facts.literal,
+        arrivals=found.facts.arrivals,
     ), None

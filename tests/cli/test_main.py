@@ -9,7 +9,7 @@ from importlib import import_module
 import pytest
 
 from agentx.cli import main as cli
-from agentx.errors import GateMissed
+from agentx.errors import InvalidMeasurement
 
 
 @pytest.mark.parametrize("verb", cli.VERBS)
@@ -32,7 +32,7 @@ def test_wrong_usage_is_exit_2(words: list[str], capsys: pytest.CaptureFixture[s
 @pytest.mark.parametrize(
     ("error", "code", "line"),
     [
-        (GateMissed("missed"), 3, "agentx list: missed\n"),
+        (InvalidMeasurement("late"), 5, "agentx list: late\n"),
         (KeyboardInterrupt(), 130, "agentx list: interrupted\n"),
         (OSError(28, "No space left on device", "x.trace"), 2, "agentx list: x.trace: No space left on device\n"),
     ],

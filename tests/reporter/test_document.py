@@ -8,7 +8,7 @@ import pytest
 from making import header, linear
 
 from agentx.reporter.reporting import report
-from agentx.results import TRACE
+from agentx.results import TRACE, sha256_of
 from agentx.trace import TraceWriter
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference" / "metrics.md"
@@ -26,7 +26,7 @@ def full(attempt, play, sample, run, tmp_path):
         "salt": "x",
         "template": {"start": 0, "per_message": 0},
         "target": {"kind": "engine", "name": "laptop", "gpus": 2},
-        "trace": {"name": "test", "sha256": "ab"},
+        "trace": {"name": "test", "sha256": sha256_of(tmp_path / TRACE)},
     }
     made = [
         attempt("a", 0, prompt=75, cached=0, server_ttft=0.9, queue_seconds=0.1),

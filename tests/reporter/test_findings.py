@@ -45,7 +45,7 @@ def test_live_history_does_not_claim_to_be_recorded(clean, plan):
         ({"end": {"outcome": "interrupted"}}, "interrupted"),
         ({"tear": Tear(100, 7, "cut short")}, "torn"),
         ({"notes": ("the loop lagged",)}, "note"),
-        ({"settings": {"plan": {"acceptance": {"length": 2.99}}}}, "simulated_acceptance"),
+        ({"end": {"outcome": "failed", "reason": "a turn failed"}}, "stopped"),
     ],
 )
 def test_what_the_run_says_of_itself(clean, other, kind):
@@ -56,6 +56,7 @@ def test_what_the_run_says_of_itself(clean, other, kind):
     ("changes", "kind"),
     [
         ({"due": -0.1}, "client_lag"),  # 100 ms late
+        ({"due": -0.3}, "fell_behind"),  # 300 ms late where the first token took a second
         ({"server_ttft": 0.8}, "client_server_ttft"),  # 200 ms between client and server
         ({"osl": 5}, "short_replies"),
         ({"osl": 1}, "long_replies"),
@@ -74,6 +75,14 @@ def test_what_attempts_show(clean, attempt, run, changes, kind):
     whole = clean()
     made = run([attempt(**{"cached": 50, **changes})], whole.plays, whole.samples)
     assert kind in kinds(made) - kinds(whole)
+
+
+def test_what_invalidates_a_measurement(clean, attempt, run):
+    late = run([attempt(cached=50, due=-0.3)], clean().plays, clean().samples)
+    assert [one.kind for one in report(late).findings if one.invalidates] == ["fell_behind"]
+    assert not any(one.invalidates for one in report(clean()).findings)
+    patient = run([attempt(cached=50, due=-0.3, chunks=[(9.0, 1), (9.5, 1)])])  # 3 % of nine seconds
+    assert not any(one.invalidates for one in report(patient).findings)
 
 
 def test_small_lateness_is_no_finding(clean, attempt, run):
