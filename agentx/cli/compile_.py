@@ -12,7 +12,7 @@ EPILOG = """\
 examples:
   agentx compile cap/ -o b.trace                         lengths, identities and times; no text, no names
   agentx compile cap/ -o b.trace --level shape-coarse    lengths on powers of two, times on one digit
-  agentx inspect b.trace
+  agentx compile cap/ -o b.trace --level text            redacted text: known secrets are gone, content is not
 
 The books (exchanges read = used + merged + dropped), what the capture cannot tell, and what is still linkable in the
 result go to stderr. The same capture, key and level give the same bytes.
@@ -24,9 +24,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--out", required=True, type=Path, metavar="OUT", help="the trace (.trace, or .jsonl)")
     parser.add_argument(
         "--level",
-        choices=("shape", "shape-coarse"),
+        choices=("shape", "shape-coarse", "text"),
         default="shape",
-        help="what the trace may say: exact lengths and times, or coarse ones (default: %(default)s)",
+        help="what the trace may say: exact lengths and times, coarse ones, or redacted text too "
+        "(default: %(default)s)",
     )
     parser.add_argument("--key", type=Path, metavar="FILE", help="the capture's key, where it was moved")
 
@@ -41,6 +42,9 @@ def run(args: argparse.Namespace) -> int:
     with tqdm(unit="exchange", disable=None, leave=False) as bar:
         done = compile_capture(args.capture, args.out, args.level, args.key, progress=bar.update)
     lines = [*done.books.lines(), *done.linkability.lines()]
+    if done.redacted is not None:
+        found = ", ".join(f"{count:,} {kind}" for kind, count in sorted(done.redacted.items())) or "none found"
+        lines.append(f"redacted: {found}; no known secret pattern is left, which does not make the text anonymous")
     lines.append(f"wrote {args.out}: {done.sessions:,} sessions, {done.turns:,} turns, level {args.level}")
     print("\n".join(lines), file=sys.stderr)
     return EXIT_OK

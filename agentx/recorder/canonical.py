@@ -359,7 +359,7 @@ def _plain(value: Any) -> Iterator[Item]:
         for at in range(0, len(value), TEXT_BLOCK):
             text = value[at : at + TEXT_BLOCK]
             data = text.encode("utf-8", "surrogatepass")
-            yield Item("user", b"text:" + data, len(data), (text,), glued=at > 0)
+            yield Item("user", b"text:" + data, len(data), glued=at > 0)
     elif isinstance(value, list) and all(type(id) is int for id in value):
         for at in range(0, len(value), ID_BLOCK):
             ids = value[at : at + ID_BLOCK]

@@ -29,6 +29,7 @@ from agentx.recorder.keys import CaptureKey, key_path, read_key
 from agentx.recorder.lineage import Kin, Line, Linked, link, sessions
 from agentx.recorder.names import Names
 from agentx.recorder.privacy import Linkability, coarse
+from agentx.recorder.redaction import Redactor
 from agentx.recorder.weaving import Named, Weaver, Woven
 from agentx.trace import TraceWriter
 
@@ -50,6 +51,7 @@ class Compiled:
     linkability: Linkability
     sessions: int
     turns: int
+    redacted: Mapping[str, int] | None = None  # level text: how many secrets of each kind
 
 
 @dataclass(slots=True)
@@ -228,15 +230,17 @@ def compile_capture(
     own = _own_headers(reader.manifest)
     linked = link(turns, [said(turn.last.ids, turn.last.body_ids, own) for turn in turns], items)
     kins = sessions(linked)
+    redactor = Redactor(key) if level == "text" else None
     compiler = _Compiler(
         items,
         books,
         Names(),
-        Weaver(items, _shared(kins), _ratios(turns), level == "text"),
+        Weaver(items, _shared(kins), _ratios(turns), redactor),
         linked,
         min(turn.opened for turn in turns),
     )
-    return _write(compiler, kins, out, _header(folder, level, key, reader, books), level, key)
+    done = _write(compiler, kins, out, _header(level, key, reader, books), level)
+    return replace(done, redacted=dict(redactor.counts) if redactor is not None else None)
 
 
 def _attempts(
@@ -309,7 +313,7 @@ def _ratios(turns: Sequence[Turn]) -> dict[str, float]:
     return {model: sizes[model] / count for model, count in tokens.items()}
 
 
-def _header(folder: Path, level: Level, key: CaptureKey, reader: CaptureReader, books: Books) -> Header:
+def _header(level: Level, key: CaptureKey, reader: CaptureReader, books: Books) -> Header:
     """No clock, host, path or upstream. The scope names the capture to those who have its key, and to no one else."""
     scope = key.digest("scope", f"{reader.manifest['id']} {level}".encode(), 8).hex()
     provenance = {
@@ -322,9 +326,7 @@ def _header(folder: Path, level: Level, key: CaptureKey, reader: CaptureReader, 
     return Header("capture", scope, "file", "text" if level == "text" else "synthetic", provenance=provenance)
 
 
-def _write(
-    compiler: _Compiler, kins: Sequence[Kin], out: Path, header: Header, level: Level, key: CaptureKey
-) -> Compiled:
+def _write(compiler: _Compiler, kins: Sequence[Kin], out: Path, header: Header, level: Level) -> Compiled:
     books, linkability, turns = compiler.books, Linkability(), 0
     made = []
     for number, kin in enumerate(kins, start=1):

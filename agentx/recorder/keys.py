@@ -15,7 +15,7 @@ from typing import Literal
 from agentx.errors import BadInput
 
 KEY_BYTES = 32
-Purpose = Literal["id", "credential", "part", "item", "scope", "fingerprint"]
+Purpose = Literal["id", "credential", "part", "item", "secret", "scope", "fingerprint"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from agentx.core import Content, Output, Piece, Prompt, Segment, Text
+from agentx.errors import BadInput
 from agentx.recorder.attempts import Attempt, Items, Turn
+from agentx.recorder.redaction import Redactor, secrets_left
 
 Named = tuple[str, int]  # a model and an item's number
 BYTES_PER_TOKEN = 4.0  # where no usage of the capture says better
@@ -46,10 +48,15 @@ class Shelf:
 
 
 class Weaver:
-    """Weaves one session after the other. `shared` are the (model, item) that more than one session has."""
+    """Weaves one session after the other. `shared` are the (model, item) that more than one session has.
 
-    def __init__(self, items: Items, shared: set[Named], ratios: Mapping[str, float], texts: bool) -> None:
-        self._items, self._shared, self._ratios, self._texts = items, shared, ratios, texts
+    With a `redactor` segments hold their text, redacted; what it cannot clean raises BadInput.
+    """
+
+    def __init__(
+        self, items: Items, shared: set[Named], ratios: Mapping[str, float], redactor: Redactor | None = None
+    ) -> None:
+        self._items, self._shared, self._ratios, self._redactor = items, shared, ratios, redactor
         self.file = Shelf()
         self._own = Shelf()
         self._next = 1
@@ -153,16 +160,23 @@ class Weaver:
         id = self._new_id()
         if total:
             layer = self._items.known[numbers[group[0]]].layer
-            shelf.segments[id] = Segment(id, layer, total, self._content(numbers, group))
+            shelf.segments[id] = Segment(id, layer, total, self._content([numbers[at] for at in group]))
         begin = 0
         for at, size in zip(group, sizes, strict=True):
             shelf.places[model, numbers[at]] = Piece(id, begin, begin + size)
             begin += size
 
-    def _content(self, numbers: array[int], group: Sequence[int]) -> Content:
-        if not self._texts:
+    def _content(self, numbers: Sequence[int]) -> Content:
+        """The redacted text of some items; None where it is not wanted, or where there is none."""
+        texts = [text for number in numbers for text in self._items.known[number].texts]
+        if self._redactor is None or not texts:
             return None
-        return Text("\n".join(text for at in group for text in self._items.known[numbers[at]].texts))
+        text = self._redactor.redact("\n".join(texts).encode("utf-8", "replace").decode())
+        if left := secrets_left(text):
+            raise BadInput(
+                f"a text still holds a known secret after redaction: {', '.join(left)}", hint="--level shape"
+            )
+        return Text(text)
 
     def _new_id(self) -> int:
         self._next += 1
@@ -215,10 +229,7 @@ class Weaver:
             if known is not None and known.tokens == tokens:
                 return before.segment, [before]  # the same words again
         id = self._new_id()
-        content: Content = None
-        if self._texts:
-            content = Text("\n".join(text for number in numbers for text in self._items.known[number].texts))
-        shelf.segments[id] = Segment(id, "assistant", tokens, content)
+        shelf.segments[id] = Segment(id, "assistant", tokens, self._content(numbers))
         pieces, at = [], reasoning
         shares = split(tokens - reasoning, [self._items.known[number].weight for number in numbers])
         for name, share in zip(named, shares, strict=True):

@@ -10,7 +10,7 @@ import pytest
 from capturing import SSE, Maker, assistant, call_of, chat, chat_reply, sse, tool, user
 
 from agentx.cli.trace_lint import lint
-from agentx.core import Session, Turn
+from agentx.core import Session, Text, Turn
 from agentx.errors import BadInput
 from agentx.recorder.compiling import compile_capture
 
@@ -389,6 +389,22 @@ def test_the_coarse_level(maker: Maker, tmp_path: Path) -> None:
     sizes = {count for _, count in tokens(session, 1)}
     assert all(count & (count - 1) == 0 for count in sizes)
     assert lint(tmp_path / "b.trace").errors == 0
+
+
+def test_the_text_level(maker: Maker) -> None:
+    """Text as it was, without the secrets; the redacted prompts still go on from each other."""
+    key = "sk-" + "ant-api03-planted0123456789"
+    talk = [SYSTEM, user(f"use {key} for <task-notification>")]
+    maker.exchange(0, chat(talk), chat_reply(f"the key {key} works", 120, 9))
+    maker.exchange(5, chat([*talk, assistant(f"the key {key} works"), user("good")]), chat_reply("ok", 140, 1))
+    (session,), header, done = maker.compile("text")
+    assert header.content == "text"
+    texts = [segment.content.text for segment in (*session.segments.values(),) if isinstance(segment.content, Text)]
+    assert key not in "".join(texts)
+    assert "<task-notification>" in "".join(texts)
+    assert any(text.startswith("the key <anthropic:") for text in texts)
+    assert done.redacted == {"anthropic": 2}
+    assert session.turns[1].prompt.keep == 2
 
 
 def test_what_is_no_capture(tmp_path: Path) -> None:

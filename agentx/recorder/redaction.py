@@ -1,0 +1,143 @@
+"""Known secrets in text, replaced by placeholders: the same secret by the same one, whatever stands around it.
+
+Each part of a prompt is redacted by itself, so that a prompt which goes on from another one still does. A pattern is
+tried only where its keyword is; all are anchored, because an open one would find keys inside ordinary words ("sk-"
+in "task-notification"). A run of base64 is decoded and searched too. This finds *known* forms of secrets; it does not
+make text anonymous.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections import Counter
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from agentx.recorder.keys import CaptureKey
+
+
+class Pattern(NamedTuple):
+    """A kind of secret. `keyword` (lower case) must occur for it to be tried; group 1, if any, is the secret."""
+
+    kind: str
+    keyword: str
+    expression: re.Pattern[str]
+
+
+_START, _END = r"(?<![A-Za-z0-9_-])", r"(?![A-Za-z0-9_-])"
+
+
+def _token(kind: str, keyword: str, body: str) -> Pattern:
+    return Pattern(kind, keyword, re.compile(_START + f"({body})" + _END))
+
+
+_PEM = r"(-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----(?:.|\n)*?(?:-----END [A-Z ]{0,30}PRIVATE KEY-----|\Z))"
+_AWS = r"(?i)aws_?(?:secret)?_?(?:access)?_?key[\"']?\s{0,9}[=:]\s{0,9}[\"']?([A-Za-z0-9/+=]{40})(?![A-Za-z0-9/+=])"
+# Repetitions before a keyword are bounded: an open one would take quadratic time on a long run of letters.
+PATTERNS = (
+    Pattern("private-key", "private key", re.compile(_PEM)),
+    _token("anthropic", "sk-ant-", r"sk-ant-[A-Za-z0-9_-]{8,}"),
+    _token("openai", "sk-", r"sk-(?:proj-|svcacct-|admin-|or-v1-|test-|live-)?[A-Za-z0-9_-]*[0-9][A-Za-z0-9_-]{7,}"),
+    _token("aws-key-id", "a", r"(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}"),
+    Pattern("aws-secret", "aws", re.compile(_AWS)),
+    _token("github", "gh", r"gh[pousr]_[A-Za-z0-9]{20,}"),
+    _token("github", "github_pat_", r"github_pat_[A-Za-z0-9_]{20,}"),
+    _token("gitlab", "glpat-", r"glpat-[A-Za-z0-9_-]{16,}"),
+    _token("slack", "xox", r"xox[abeoprs]-[A-Za-z0-9-]{10,}"),
+    Pattern("slack-hook", "hooks.slack.com", re.compile(r"(https://hooks\.slack\.com/[A-Za-z0-9/]{20,})")),
+    _token("google", "aiza", r"AIza[A-Za-z0-9_-]{35}"),
+    _token("google-oauth", "ya29", r"ya29\.[A-Za-z0-9_-]{20,}"),
+    _token("google-oauth", "gocspx-", r"GOCSPX-[A-Za-z0-9_-]{20,}"),
+    _token("huggingface", "hf_", r"hf_[A-Za-z0-9]{20,}"),
+    _token("stripe", "_", r"(?:sk|rk|pk|whsec)_(?:live_|test_)?[A-Za-z0-9]{16,}"),
+    _token("npm", "npm_", r"npm_[A-Za-z0-9]{30,}"),
+    _token("pypi", "pypi-", r"pypi-[A-Za-z0-9_-]{30,}"),
+    _token("sendgrid", "sg.", r"SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}"),
+    _token("twilio", "sk", r"SK[0-9a-f]{32}"),
+    _token("digitalocean", "do", r"do[opr]_v1_[0-9a-f]{32,}"),
+    _token("databricks", "dapi", r"dapi[0-9a-f]{32}"),
+    _token("groq", "gsk_", r"gsk_[A-Za-z0-9]{20,}"),
+    _token("xai", "xai-", r"xai-[A-Za-z0-9]{20,}"),
+    _token("nvidia", "nvapi-", r"nvapi-[A-Za-z0-9_-]{20,}"),
+    _token("perplexity", "pplx-", r"pplx-[A-Za-z0-9]{20,}"),
+    _token("replicate", "r8_", r"r8_[A-Za-z0-9]{20,}"),
+    _token("linear", "lin_api_", r"lin_api_[A-Za-z0-9]{20,}"),
+    _token("jwt", "eyj", r"eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}"),
+    Pattern("bearer", "bearer", re.compile(r"(?i)\bbearer\s+([A-Za-z0-9._~+/=-]{16,})")),
+    Pattern("url-password", "://", re.compile(r"(?<![a-z0-9])[a-z][a-z0-9+.-]{1,20}://[^\s/:@]{1,200}:([^\s/@]{3,200})@")),
+    Pattern("assigned", "=", re.compile(
+        r"(?i)(?:api_?key|secret|token|passwd|password)[A-Z0-9_]{0,40}\s{0,9}=\s{0,9}[\"']?([^\s\"'$<>{}()]{8,})")),
+    Pattern("assigned", ":", re.compile(
+        r"(?i)[\"'](?:[a-z0-9_-]{0,40}(?:api[_-]?key|secret|token|passwd|password))[\"']\s*:\s*[\"']([^\s\"'$<>{}()]{8,})[\"']")),
+    _token("e-mail", "@", r"[A-Za-z0-9._%+-]{1,64}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){1,9}"),
+    Pattern("home", "/", re.compile(r"(?:/home/|/Users/)([A-Za-z0-9._-]+)")),
+)  # fmt: skip
+_BASE64 = re.compile(r"(?<![A-Za-z0-9+/=_-])([A-Za-z0-9+/_-]{24,}={0,2})(?![A-Za-z0-9+/=_-])")
+_PLACEHOLDER = re.compile(r"<[a-z0-9-]+:[0-9a-f]{12}>")
+_UNCERTAIN = frozenset({"home", "e-mail", "assigned"})  # kinds that are redacted, but are no proof of a secret
+
+
+class Redactor:
+    """Replaces secrets; `counts` says of each kind how many."""
+
+    def __init__(self, key: CaptureKey) -> None:
+        self._key = key
+        self.counts: Counter[str] = Counter()
+
+    def redact(self, text: str) -> str:
+        """The text with placeholders."""
+        for kind, start, stop in reversed(list(_disjoint(findings(text)))):
+            self.counts[kind] += 1
+            text = text[:start] + self._placeholder(kind, text[start:stop]) + text[stop:]
+        return text
+
+    def _placeholder(self, kind: str, secret: str) -> str:
+        return f"<{kind}:{self._key.pseudonym('secret', secret)[:12]}>"
+
+
+def findings(text: str) -> list[tuple[str, int, int]]:
+    """(kind, start, stop) of every known secret in a text; they may overlap."""
+    lower = text.lower()
+    found = []
+    for kind, keyword, expression in PATTERNS:
+        if keyword in lower:
+            for match in expression.finditer(text):
+                if not _PLACEHOLDER.fullmatch(match[1]) and not match[1].startswith("<"):
+                    found.append((kind, *match.span(1)))
+    for match in _BASE64.finditer(text):
+        if _hides_a_secret(match[1]):
+            found.append(("base64", *match.span(1)))
+    return found
+
+
+def secrets_left(text: str) -> list[str]:
+    """The kinds of known secrets that are still in a text; names and addresses are none."""
+    return sorted({kind for kind, _, _ in findings(text) if kind not in _UNCERTAIN})
+
+
+def _hides_a_secret(run: str) -> bool:
+    """Whether a run of base64 decodes to text with a secret, at any of the four ways in which it may be aligned."""
+    plain = run.replace("-", "+").replace("_", "/").rstrip("=")
+    for skip in range(4):
+        part = plain[skip:]
+        part = part[: len(part) - (len(part) % 4 == 1)]
+        try:
+            inside = base64.b64decode(part + "=" * (-len(part) % 4)).decode("ascii", "replace")
+        except (binascii.Error, ValueError):
+            continue
+        lower = inside.lower()
+        for kind, keyword, expression in PATTERNS:
+            if kind not in _UNCERTAIN and keyword in lower and expression.search(inside):
+                return True
+    return False
+
+
+def _disjoint(found: list[tuple[str, int, int]]) -> Iterator[tuple[str, int, int]]:
+    """Of overlapping findings the one that begins first, of these the longest."""
+    end = -1
+    for kind, start, stop in sorted(found, key=lambda each: (each[1], -each[2])):
+        if start >= end:
+            yield kind, start, stop
+            end = stop

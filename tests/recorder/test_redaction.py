@@ -1,0 +1,117 @@
+"""Known secrets go, ordinary text stays, prefixes hold."""
+
+from __future__ import annotations
+
+import base64
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentx.recorder.keys import CaptureKey
+from agentx.recorder.redaction import Redactor, findings, secrets_left
+
+KEY = CaptureKey(b"k" * 32)
+# Built from pieces, so that no scanner takes this file for a leak.
+SECRETS = {
+    "anthropic": "sk-" + "ant-api03-AbCd1234efGH5678_-x",
+    "openai": "sk-" + "proj-abcdEFGH1234ijklMNOP",
+    "aws-key-id": "AKIA" + "IOSFODNN7EXAMPLE",
+    "github": "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3",
+    "gitlab": "glpat-" + "abcdefgh12345678ijkl",
+    "slack": "xoxb-" + "123456789012-abcdefABCDEF",
+    "google": "AIza" + "SyA1234567890abcdefghijklmnopqrstuv",
+    "huggingface": "hf_" + "abcdefghijklmnopqrstuvwxyz12",
+    "stripe": "sk_" + "live_abcdefghijkl1234567890",
+    "npm": "npm_" + "abcdefghijklmnopqrstuvwxyz0123456789",
+    "jwt": "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0." + "abcdefghijk12345",
+    "groq": "gsk_" + "abcdefghijklmnop12345678",
+    "nvidia": "nvapi-" + "abcdefghij1234567890_xyz",
+}
+FRAMES = [
+    "{}",
+    'key="{}"',
+    "export KEY={}\n",
+    '{{"{}": 1}}',
+    "see ({}).",
+    "Authorization: Bearer {}",
+    "{}\n\nand more",
+    "é{}é",
+]
+
+
+@pytest.mark.parametrize("frame", FRAMES)
+@pytest.mark.parametrize("kind", SECRETS)
+def test_secrets_go(kind: str, frame: str) -> None:
+    text = frame.format(SECRETS[kind])
+    clean = Redactor(KEY).redact(text)
+    assert SECRETS[kind][8:] not in clean
+    assert secrets_left(clean) == []
+    assert secrets_left(text)
+
+
+@pytest.mark.parametrize("offset", range(3))
+def test_secrets_in_base64_go(offset: int) -> None:
+    packed = base64.b64encode(b" " * offset + SECRETS["anthropic"].encode() + b" and more text").decode()
+    clean = Redactor(KEY).redact(f"data: {packed}.")
+    assert clean.startswith("data: <base64:")
+    assert packed[:16] not in clean
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<task-notification>the task-scheduler and risk-assessment-2024-report</task-notification>",  # R33
+        "sk-learn is a library; ask-me-anything",
+        "the token count is 12; tokens: 5",
+        "def password(self): return self._password",
+        "deadbeef" * 8,  # a digest
+        base64.b64encode(b"just an ordinary sentence in base64, nothing else").decode(),
+        "https://example.com/path?x=1",
+        "commit 0123456789abcdef0123456789abcdef01234567",
+    ],
+)
+def test_ordinary_text_stays(text: str) -> None:
+    assert Redactor(KEY).redact(text) == text
+
+
+def test_other_things_that_name_people() -> None:
+    clean = Redactor(KEY).redact("mail jane.doe@example.com, cd /home/jane/work, postgres://u:hunter22@db/x")
+    assert "jane" not in clean
+    assert "hunter22" not in clean
+    assert clean.count("<") == 3
+
+
+def test_the_same_secret_is_the_same_placeholder_and_another_key_another() -> None:
+    one, two = Redactor(KEY), Redactor(CaptureKey(b"2" * 32))
+    text = f"a {SECRETS['github']} b {SECRETS['github']}"
+    first, second = (word for word in one.redact(text).split() if word.startswith("<"))
+    assert first == second
+    assert one.counts == {"github": 2}
+    assert first not in two.redact(text)
+
+
+@given(
+    st.lists(
+        st.sampled_from([*SECRETS.values(), "word", "x@y.org", "/home/me/", "task-notification", '"', "="]), max_size=8
+    )
+)
+def test_redacting_twice_changes_nothing(words: list[str]) -> None:
+    redactor = Redactor(KEY)
+    once = redactor.redact(" ".join(words))
+    assert redactor.redact(once) == once
+    assert secrets_left(once) == []
+
+
+@pytest.mark.parametrize(
+    "piece", ["a", "sk-", "a.", "/home/", "=", "password", "x:", "aws_key", "-----BEGIN PRIVATE KEY"]
+)
+def test_long_runs_take_linear_time(piece: str) -> None:
+    """Twice the text, some twice the work: counted in steps of the regular expressions' callers, not in seconds."""
+    text = piece * (200_000 // len(piece))
+    assert isinstance(findings(text), list)  # quadratic work would take hours here
+
+
+@given(st.text(max_size=200))
+def test_findings_are_within_the_text(text: str) -> None:
+    assert all(0 <= start < stop <= len(text) for _, start, stop in findings(text))
