@@ -25,7 +25,7 @@ AttemptKey = tuple[str, int, int, int]  # session, play, turn, attempt
 
 @dataclass(frozen=True, slots=True)
 class TraceFacts:
-    """What of the replayed sessions a replay against one server can not keep: models, arrivals, salts on literal text."""
+    """What of the replayed sessions a replay against one server does not keep, or can not salt."""
 
     models: int
     literal: bool

@@ -19,6 +19,8 @@ VERBS: dict[str, tuple[str, str]] = {  # verb -> (module, what it does)
     "demo": ("demo", "show on this machine what a cache's size does to agent traffic"),
     "generate": ("generate", "make a trace from a workload spec"),
     "import": ("import_", "make a trace from another tool's file"),
+    "record": ("record", "record agents' traffic through a reverse proxy"),
+    "compile": ("compile_", "make a trace from a capture"),
     "inspect": ("inspect_", "say what is in a trace"),
     "cut": ("cut", "make a smaller trace"),
     "check": ("check", "check a spec against what it expects, or a trace against the format's rules"),
