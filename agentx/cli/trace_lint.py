@@ -87,6 +87,17 @@ def _prompt_size(session: Session, turn: Turn, sizes: list[tuple[int, int]]) -> 
     return prompt.keep + len(prompt.append), kept + own
 
 
+def _compaction(turn: Turn) -> Iterator[tuple[str, str, str]]:
+    event = turn.event
+    if event is None or event.kind != "compaction" or event.kept is None or event.summary is None:
+        return
+    left = event.kept + event.summary
+    if event.before is not None and left > event.before:
+        yield "note", "a compaction leaves more than there was", f"{left} tokens of {event.before}"
+    if left > turn.isl:
+        yield "note", "a compaction leaves more than its prompt holds", f"{left} tokens, isl {turn.isl}"
+
+
 def _turn(session: Session, turn: Turn, tokens: int) -> Iterator[tuple[str, str, str]]:
     if tokens > turn.isl:
         yield "error", "a prompt's pieces hold more tokens than its isl", f"{tokens} in pieces, isl {turn.isl}"
@@ -94,13 +105,14 @@ def _turn(session: Session, turn: Turn, tokens: int) -> Iterator[tuple[str, str,
         yield "note", "a prompt's pieces hold fewer tokens than its isl", f"{turn.isl - tokens} unattributed"
     if not turn.isl:
         yield "error", "a prompt is empty", ""
-    if not turn.output.tokens:
+    if not turn.output.tokens and (turn.event is None or turn.event.kind != "abort"):
         yield "note", "a turn's reply has no tokens", ""
     if turn.reply is not None and session.segment(turn.reply).tokens < turn.output.tokens:
         yield "error", "a reply's segment is shorter than the reply", f"segment {turn.reply}"
     times = [tool.seconds for tool in turn.tools if tool.seconds is not None]
     if turn.gap.kind == "tool" and times and max(times) > turn.gap.seconds + GAP_TOLERANCE:
         yield "note", "a tool ran longer than the gap that waited for it", f"{max(times)} s in {turn.gap.seconds} s"
+    yield from _compaction(turn)
     seen = turn.observed
     if seen is not None and seen.start is not None and seen.end is not None and seen.end < seen.start:
         yield "error", "a turn was observed to end before it started", f"{seen.start} s to {seen.end} s"

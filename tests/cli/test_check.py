@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from agentx.cli import check
 from agentx.cli.main import main
 
 EXPECTS = (
@@ -22,6 +23,29 @@ def test_a_met_spec(capsys: pytest.CaptureFixture[str]) -> None:
     assert [row[4] for row in rows[1:3]] == ["met", "met"]
     assert rows[1][5:] == ["a", "paper"]
     assert 0.94 < float(rows[2][2]) < 1
+
+
+def test_as_many_sessions_as_it_takes(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"LEAST": 5, "ENOUGH_TURNS": 40, "MOST": 30}.items():
+        monkeypatch.setattr(check, name, value)
+    single = ["--set", "turns.user=1", "--set", "turns.parallel=1"]
+    made = {}
+    for loop in (1, 2, 20):
+        main(["check", "coding-agent", "--set", EXPECTS, *single, "--set", f"turns.loop={loop}"])
+        made[loop] = capsys.readouterr().out.splitlines()[-1].split(": ")[1]
+    assert made == {
+        1: "2 expectations, 30 sessions, 30 calls, seed 0",  # the most
+        2: "2 expectations, 20 sessions, 40 calls, seed 0",
+        20: "2 expectations, 5 sessions, 100 calls, seed 0",  # the least
+    }
+
+
+def test_a_distribution_as_target(capsys: pytest.CaptureFixture[str]) -> None:
+    shape = "expect={osl_ks: {target: {lognormal: {median: 110, sigma: 0.895}}, tolerance: 0.05, source: x}}"
+    assert main(["check", "coding-agent", "--sessions", "100", "--set", shape]) == 0
+    row = capsys.readouterr().out.splitlines()[1].split()
+    assert row[:3] == ["osl_ks", "as", "lognormal"]
+    assert float(row[3]) < 0.05
 
 
 def test_a_missed_spec_exits_3(capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agentx.cli.trace_lint import Lint, lint
-from agentx.core import Gap, Header, Observed, Output, Piece, Prompt, Segment, Session, Tool, Turn
+from agentx.core import Gap, Header, Observed, Output, Piece, Prompt, Segment, Session, Tool, Turn, TurnEvent
 from agentx.trace import TraceWriter
 
 PROMPTS = (Prompt((Piece(1, 0, 10),)), Prompt((Piece(2, 0, 5), Piece(3, 0, 7)), 0, 1))
@@ -60,6 +60,8 @@ BROKEN: list[tuple[str, Callable[[], Session], str]] = [
         lambda: last(gap=Gap("tool", 1.0), tools=(Tool("shell", 1.5),)),
         "a tool ran longer than the gap that waited for it",
     ),
+    ("note", lambda: last(event=TurnEvent("compaction", 10, 8, 3)), "a compaction leaves more than there was"),
+    ("note", lambda: last(event=TurnEvent("compaction", 90, 8, 12)), "a compaction leaves more than its prompt holds"),
     ("note", lambda: replace(SOUND, turns=()), "a session has no turn"),
     ("error", lambda: last(prompt=Prompt(()), isl=0), "a prompt is empty"),
 ]
@@ -70,6 +72,18 @@ def test_each_rule(level: str, make: Callable[[], Session], rule: str, tmp_path:
     found = read(tmp_path, make())
     assert [(finding.level, finding.rule, finding.count) for finding in found.findings.values()] == [(level, rule, 1)]
     assert next(iter(found.findings.values())).first.startswith("session s")
+
+
+SOUND_EVENTS = [
+    {"output": Output(0), "event": TurnEvent("abort")},  # nothing had come yet
+    {"event": TurnEvent("compaction", 90, 8, 11)},
+    {"event": TurnEvent("compaction", None, None, None)},  # the source does not tell
+]
+
+
+@pytest.mark.parametrize("change", SOUND_EVENTS)
+def test_events_that_are_no_findings(change: dict[str, object], tmp_path: Path) -> None:
+    assert read(tmp_path, last(**change)).findings == {}
 
 
 def test_equal_findings_are_counted(tmp_path: Path) -> None:
