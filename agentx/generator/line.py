@@ -130,7 +130,8 @@ class Line:
                 f"session {draft.session} has more than {MAX_TURNS} turns",
                 hint="limit turns.user, turns.loop or subagents",
             )
-        draft.segments.update(self.fresh)
+        used = {piece.segment for piece in prompt.append}  # an edit may have dropped what was appended before it
+        draft.segments.update({id: segment for id, segment in self.fresh.items() if id in used})
         self.fresh = {}
         reply = Segment(draft.new_id(), "assistant", output.tokens)
         if output.tokens:

@@ -41,6 +41,9 @@ def test_every_turn_of_everything_adds_up(seed: int) -> None:
             assert (turn.reply is None) == (turn.output.tokens == 0)
         assert {turn.thread for turn in session.turns} == {thread.id for thread in session.threads}
         assert session.threads[0] == Thread(0)
+        used = {piece.segment for turn in session.turns for piece in turn.prompt.append}
+        replies = {turn.reply for turn in session.turns if turn.reply is not None}
+        assert set(session.segments) == (used | replies) - set(session.shared)
 
 
 def test_a_trace_of_everything_is_read_back_without_findings_that_make_numbers_wrong(tmp_path: Path) -> None:
