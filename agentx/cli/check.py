@@ -105,7 +105,7 @@ def _table(found: list[Verdict]) -> None:
     rows = [("statistic", "target", "realised", "tolerance", "verdict", "source")]
     for verdict in found:
         expectation = verdict.expectation
-        seconds = "_gap_" in verdict.statistic
+        seconds = "_gap_" in verdict.statistic and not verdict.statistic.endswith("_ks")
         cells = (_target(expectation), _shown(verdict.realised, seconds), _shown(expectation.tolerance))
         rows.append((verdict.statistic, *cells, "met" if verdict.met else "MISSED", expectation.source))
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]

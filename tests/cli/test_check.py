@@ -41,11 +41,13 @@ def test_as_many_sessions_as_it_takes(capsys: pytest.CaptureFixture[str], monkey
 
 
 def test_a_distribution_as_target(capsys: pytest.CaptureFixture[str]) -> None:
-    shape = "expect={osl_ks: {target: {lognormal: {median: 110, sigma: 0.895}}, tolerance: 0.05, source: x}}"
-    assert main(["check", "coding-agent", "--sessions", "100", "--set", shape]) == 0
-    row = capsys.readouterr().out.splitlines()[1].split()
-    assert row[:3] == ["osl_ks", "as", "lognormal"]
-    assert float(row[3]) < 0.05
+    shapes = {"osl": "{median: 110, sigma: 0.895}", "human_gap": "{median: 84s, sigma: 2.2}"}
+    for quantity, shape in shapes.items():
+        expect = f"expect={{{quantity}_ks: {{target: {{lognormal: {shape}}}, tolerance: 0.1, source: x}}}}"
+        assert main(["check", "coding-agent", "--sessions", "100", "--set", expect]) == 0
+        row = capsys.readouterr().out.splitlines()[1].split()
+        assert row[:3] == [f"{quantity}_ks", "as", "lognormal"]
+        assert float(row[3]) < 0.1  # a distance has no unit
 
 
 def test_a_missed_spec_exits_3(capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,6 +8,7 @@ import itertools
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from specs import EVERYTHING, made
 
 from agentx.core import Session
 from agentx.errors import BadInput
@@ -38,6 +39,9 @@ gaps:
 GOLDEN = "23787654e65b4338c9095302069621a6873110550a5b5eddd8349c59afda169e"  # sha256
 
 
+GOLDEN_OF_EVERYTHING = "befcacfb87b5c89b026d77407026a5c85769dfe370000a13e344f2446760c334"
+
+
 def small(*sets: str) -> WorkloadSpec:
     return load_spec("small.yaml", text=SMALL, sets=sets)
 
@@ -52,8 +56,9 @@ def layers(session: Session, index: int) -> list[str]:
 
 def test_sessions_are_golden() -> None:
     # A change here means that equal (spec, seed) no longer give equal traces: it needs a new spec version.
-    made = b"".join(line for session in sessions(small(), 7, 5) for line in lines(session))
-    assert hashlib.sha256(made).hexdigest() == GOLDEN
+    for spec, count, golden in ((small(), 5, GOLDEN), (made(EVERYTHING), 12, GOLDEN_OF_EVERYTHING)):
+        frames = b"".join(line for session in sessions(spec, 7, count) for line in lines(session))
+        assert hashlib.sha256(frames).hexdigest() == golden
 
 
 @given(seed=st.integers(0, 2**40), first=st.integers(0, 1000), count=st.integers(1, 4))
