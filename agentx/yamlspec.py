@@ -195,6 +195,7 @@ def _merge(annotation: Any, base: dict[str, Any], data: dict[str, Any], at: Path
         path = (*at, key)
         section = _section(fields.get(key))
         if section and isinstance(value, dict) and isinstance(base.get(key), dict):
+            base[key] = dict(base[key])  # it may be a YAML anchor that others are aliases of
             _merge(section, base[key], value, path, where, own)
             continue
         base[key] = value

@@ -121,7 +121,10 @@ class WorkloadSpec(Strict):
 
     @pydantic.model_validator(mode="after")
     def _fits(self) -> WorkloadSpec:
-        leading = {"layers.tools + layers.system": self.layers.tools + self.layers.system}
+        shared = self.layers.tools + self.layers.system
+        leading = {"layers.tools + layers.system": shared}
+        if self.layers.files:
+            leading["tools, system and the shortest of layers.files"] = shared + self.layers.files.shortest
         for name, kind in (self.subagents.types if self.subagents else {}).items():
             types = f"subagents.types.{name}"
             leading[f"{types}.tools + {types}.system"] = kind.tools + kind.system

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from agentx.distributions import whole
 from agentx.generator.quantities import Counts
 from agentx.yamlspec import Strict
 
@@ -28,7 +29,12 @@ class Files(Strict):
     """Files that a session reads before its first message, and that no other session has."""
 
     count: Counts = Field(description="how many files a session has")
-    tokens: Counts = Field(description="the length of each")
+    tokens: Counts = Field(description="the length of each; cut where the context ends")
+
+    @property
+    def shortest(self) -> int:
+        """Tokens below which no file is."""
+        return whole(self.tokens.quantile(2**-52))
 
 
 class Layers(Strict):

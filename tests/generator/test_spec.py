@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,7 @@ REFUSED = [
     ("layers.tools=6000", "layers.tools + layers.system are 6050 tokens, context_limit is 5000: no turn fits"),
     ("layers.repos.count=0", "layers.repos.count"),
     ("layers.documents={count: 3, tokens: 5, each: -1}", "layers.documents.each: should be greater than or equal to "),
+    ("layers.files={count: 3, tokens: 6000}", "the shortest of layers.files are 6150 tokens, context_limit is 5000"),
     ("layers.files={count: 3}", "layers.files.tokens: is missing"),
     ("tokens.reply={by_gap: {tool: 5}}", "tokens.reply.by_gap.human: is missing"),
     ("tokens.reply={by_gap: {tool: 5, human: 5, humn: 5}}", "tokens.reply.by_gap.humn: unknown key, did you mean 'hu"),
@@ -174,6 +176,16 @@ def test_a_path_is_relative_to_the_file_and_tables_of_names_are_replaced(tmp_pat
     assert list(spec.gaps.tools) == ["web"]
     assert spec.turns.user == Counts(fixed=9)
     assert spec.gaps.human == small().gaps.human
+
+
+def test_a_change_of_one_alias_leaves_the_others(tmp_path: Path) -> None:
+    pools = "repos: &pool {count: 3, tokens: 50}, documents: *pool"
+    save(tmp_path, "a.yaml", re.sub("repos: .*}", pools + "}", SMALL.split("\n", 1)[1], count=1))
+    spec = load_spec(save(tmp_path, "b.yaml", "extends: a.yaml\nlayers: {repos: {count: 9}}\n"))
+    assert (spec.layers.repos and spec.layers.repos.count, spec.layers.documents and spec.layers.documents.count) == (
+        9,
+        3,
+    )
 
 
 def test_a_mistake_is_named_in_the_file_that_has_it(tmp_path: Path) -> None:
