@@ -161,7 +161,7 @@ def test_a_responses_stream() -> None:
             SSE,
             "overloaded",
         ),
-        ("chat", gzip.compress(b"{}")[:-12], (("content-encoding", "gzip"),), None),
+        ("chat", gzip.compress(b"{}", mtime=0)[:-12], (("content-encoding", "gzip"),), None),
         ("chat", b"junk", (("content-encoding", "gzip"),), "damaged"),
     ],
 )
