@@ -39,7 +39,7 @@ from agentx.core import (
 MAX_TOKENS = 1 << 40  # of one segment or prompt
 MAX_PIECES = 1 << 20  # of one prompt
 MAX_ID = (1 << 64) - 1
-MAX_SECONDS = 1e10  # some 300 years
+MAX_SECONDS = 1e20  # sums stay finite; importers read nanoseconds of a calendar clock by the same rule
 Body = dict[str, Any]
 T = TypeVar("T")
 
