@@ -14,7 +14,7 @@ EPILOG = """examples:
 
 What is sent is what 'agentx replay' sends for the same trace, plan and salt; what comes back is the embedded engine's
 model of a server. The same trace, plan and seed give the same results to the last byte. The report goes to stdout.
-exit codes: 0 done, 2 bad input, 4 every turn failed, 130 interrupted
+exit codes: 0 done, 2 bad input, 4 every turn failed, 5 measurement invalid, 130 interrupted
 """
 
 
@@ -43,8 +43,9 @@ def run(args: argparse.Namespace) -> int:
         args.trace, plan=args.plan, target=args.target, out=out, sets=sets, salt=args.salt, progress=True, signals=True
     )
     print(f"agentx simulate: results in {result.folder}", file=sys.stderr)
-    from agentx.cli.replay import code_of
+    from agentx.cli.replay import check_outcome
     from agentx.reporter.reporting import report
 
-    print(report(result).text())
-    return code_of(result)
+    found = report(result)
+    print(found.text())
+    return check_outcome(result, found.findings)

@@ -91,8 +91,7 @@ class Bodies:
             self._messages(session, fresh, len(parts), leading, salts) if chat else self._ids(session, fresh, salts)
         )
         self._keep(key, _Kept(turn, parts, leading, sum(map(len, parts))))
-        # A list of ids ends without its comma.
-        return parts if chat or not parts else [*parts[:-1], parts[-1].rstrip(b",")]
+        return parts if chat else _closed(parts)
 
     def _messages(self, session: Session, pieces: list[Piece], start: int, leading: int, salts: Salting) -> list[bytes]:
         """Pieces that stand at `start` and behind as messages: one of each, but one of all the leading ones."""
@@ -113,6 +112,12 @@ class Bodies:
         self._held += kept.size
         while self._held > self._limit and len(self._kept) > 1:
             self._held -= self._kept.popitem(last=False)[1].size
+
+
+def _closed(parts: list[bytes]) -> list[bytes]:
+    """A list of ids ends without its comma; the last pieces may be empty."""
+    filled = next((place for place in range(len(parts) - 1, -1, -1) if parts[place]), None)
+    return [] if filled is None else [*parts[:filled], parts[filled].rstrip(b",")]
 
 
 def _parts(wire: Wire, tokens: int) -> list[bytes]:

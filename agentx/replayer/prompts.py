@@ -10,13 +10,12 @@ from __future__ import annotations
 import json
 from collections import OrderedDict
 from dataclasses import dataclass
-from itertools import takewhile
 
 from agentx.content import Encoder, Salting
-from agentx.core import LEADING_LAYERS, Piece, Session, Text, TokenIds
+from agentx.core import Piece, Session, Text, TokenIds
 from agentx.engine.tokenizer import MARKERS, WORD, ids_from_list
 from agentx.replayer.schedule import Send
-from agentx.wire.messages import ROLES
+from agentx.wire.messages import leading_pieces, placed
 from agentx.wire.salting import Policy, salting
 
 KEEP_BYTES = 512 << 20  # a thousand contexts of 130,000 tokens
@@ -51,7 +50,7 @@ class Prompts:
             start = memoryview(before.ids)[: ends[-1] if ends else 0]
         else:
             ends, fresh, start = [], session.pieces(index), memoryview(b"")
-            leading = sum(1 for _ in takewhile(lambda piece: _leads(session, piece), fresh))
+            leading = leading_pieces(session, fresh)
         parts = self._parts(session, fresh, ends, leading, salts)
         kept = _Kept(index, b"".join((start, *parts, MARKERS["assistant"] if self._chat else b"")), ends, leading)
         self._keep(key, kept)
@@ -68,18 +67,13 @@ class Prompts:
         """The ids of pieces that come behind those that `ends` has; their ends are added to it."""
         parts: list[bytes] = []
         at = ends[-1] if ends else 0
-        opened = 0  # where the text of the system message begins
         for place, piece in enumerate(fresh, len(ends)):
-            if not self._chat:
-                part = _filled(self._content(session, piece, salts))
-            elif place >= leading:
-                marker = MARKERS[ROLES[session.segment(piece.segment).layer]]
-                part = marker + _filled(self._content(session, piece, salts))
-            else:
-                part = (b"" if place else MARKERS["system"]) + self._content(session, piece, salts)
-                opened += len(part)
-                if place == leading - 1:
-                    part += b" " * (-opened % WORD)
+            part = self._content(session, piece, salts)
+            if self._chat:
+                role, leads = placed(session.segment(piece.segment).layer, place <= leading if place else None)
+                part = part if role is None else MARKERS[role] + part
+            if not self._chat or not leads or place == leading - 1:  # the end of a message
+                part += b" " * (-(at + len(part)) % WORD)
             parts.append(part)
             at += len(part)
             ends.append(at)
@@ -102,11 +96,3 @@ class Prompts:
         self._held += len(kept.ids)
         while self._held > self._limit and len(self._kept) > 1:
             self._held -= len(self._kept.popitem(last=False)[1].ids)
-
-
-def _filled(text: bytes) -> bytes:
-    return text.ljust(-(-len(text) // WORD) * WORD)
-
-
-def _leads(session: Session, piece: Piece) -> bool:
-    return session.segment(piece.segment).layer in LEADING_LAYERS

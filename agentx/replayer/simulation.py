@@ -54,6 +54,7 @@ class Simulation:
     _wake: float = math.inf  # the engine's
     _sample_at: float = SAMPLE_EVERY
     _fresh: bool = False  # the engine has not stepped since something was sent
+    _heard: bool = False  # something has happened that the schedule has to hear of
 
     def run(self) -> None:
         """Play until the schedule is done. Raises WriteFailed when a record cannot be written."""
@@ -83,29 +84,35 @@ class Simulation:
         elif isinstance(step, Cancel):
             self._cut(step.keys)
         elif isinstance(step, Wait):
-            self._advance(self.now if self._fresh else self._next(step.until))
+            self._wait(math.inf if step.until is None else step.until)
         return isinstance(step, Done)
 
-    def _next(self, until: float | None) -> float:
-        times = [self._wake, self._sample_at]
-        times += [] if until is None else [until]
-        times += [self._landed[0][0]] if self._landed else []
-        times += [self._silent[0][0]] if self._silent else []
-        return max(self.now, min(times))
+    def _wait(self, until: float) -> None:
+        """Let time go on until then, or until something has happened that the schedule has to hear of."""
+        self._heard = False
+        while not self._heard:
+            if not self._fresh:
+                over = self._landed[0][0] if self._landed else math.inf
+                silent = self._silent[0][0] if self._silent else math.inf
+                self.now = max(self.now, min(until, self._wake, self._sample_at, over, silent))
+                self._heard = self.now >= until or self.now >= over
+            self._go_on()
 
-    def _advance(self, to: float) -> None:
-        self.now = to
-        if self._fresh or to >= self._wake:
+    def _go_on(self) -> None:
+        """What happens at this time, apart from the schedule."""
+        now = self.now
+        if self._fresh or now >= self._wake:
             self._fresh = False
-            events, wake = self.engine.step(to)
+            events, wake = self.engine.step(now)
             self._wake = math.inf if wake is None else wake
             self._hear(events)
-        while self._silent and self._silent[0][0] <= to:
+        while self._silent and self._silent[0][0] <= now:
             self._look(heapq.heappop(self._silent)[1])
-        if to >= self._sample_at:
+        if now >= self._sample_at:
             self._sample()
             self._sample_at += SAMPLE_EVERY
-            self.told(to)
+            self.told(now)
+            self._heard = True  # so that a signal is not left waiting
 
     def _launch(self, send: Send) -> None:
         rid = f"sim-{send.key.serial}-{send.key.turn}"
@@ -185,6 +192,7 @@ class Simulation:
         self._land(flight)
 
     def _land(self, flight: Flight) -> None:
+        self._heard = True
         self.writer.attempt(flight.attempt(self.wire))
         send = flight.send
         self.schedule.feed(flight.end, self._event(send.key, flight.failure))
