@@ -73,9 +73,6 @@ def _record(wanted: Recording) -> int:
 
     from agentx.recorder.recording import record, summary
 
-    # The writer's thread shares the interpreter with the traffic: it must give way within half a millisecond.
-    sys.setswitchinterval(0.0005)
-
     def ready(url: str) -> None:
         _say(f"recording {url} -> {wanted.upstream} into {wanted.folder} (private)")
         for line in wanted.profile.setup(url):

@@ -29,11 +29,15 @@ MANIFEST, LOCK = "manifest.json", "LOCK"
 
 @dataclass(slots=True)
 class Capture:
-    """An open capture folder. `run` counts the recorders that wrote to it, from 1."""
+    """An open capture folder. `run` counts the recorders that wrote to it, from 1.
+
+    `lock_fd` holds the lock; a child process that inherits it holds the lock too.
+    """
 
     folder: Path
     manifest: dict[str, Any]
     key: CaptureKey
+    lock_fd: int
 
     @property
     def id(self) -> str:
@@ -56,7 +60,7 @@ def recording(folder: Path, about: Mapping[str, Any], key_file: Path | None = No
     Raises BadInput for a folder that is no capture, that another recorder writes to, or that cannot be written.
     """
     _make_folder(folder)
-    with _lock(folder):
+    with _lock(folder) as lock:
         manifest = read_manifest(folder) if (folder / MANIFEST).exists() else None
         if manifest is None:
             _refuse_foreign(folder)
@@ -70,7 +74,7 @@ def recording(folder: Path, about: Mapping[str, Any], key_file: Path | None = No
             write_manifest(folder, manifest)
         except OSError as error:
             raise BadInput(f"the capture cannot be written: {error.strerror}", file=folder) from None
-        yield Capture(folder, manifest, key)
+        yield Capture(folder, manifest, key, lock)
 
 
 def _make_folder(folder: Path) -> None:
@@ -89,7 +93,7 @@ def _refuse_foreign(folder: Path) -> None:
 
 
 @contextmanager
-def _lock(folder: Path) -> Iterator[None]:
+def _lock(folder: Path) -> Iterator[int]:
     path = folder / LOCK
     try:
         handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
@@ -104,7 +108,7 @@ def _lock(folder: Path) -> Iterator[None]:
             raise BadInput(message, file=folder, hint="-o names another folder") from None
         os.ftruncate(handle, 0)
         os.write(handle, f"process {os.getpid()} on {socket.gethostname()}\n".encode())
-        yield
+        yield handle
     finally:
         os.close(handle)  # gives the lock up; the file stays, because another one may be waiting at it
 

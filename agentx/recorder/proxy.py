@@ -32,6 +32,7 @@ KEEP_ALIVE = 900.0  # s that a client's idle connection is kept: longer than mos
 # sent into a connection which is being closed would fail, and its body is gone.
 UPSTREAM_KEEP_ALIVE = 4.0
 CONNECT = 30.0  # s for a connection to the upstream to come about
+READ_BUFFER = 1 << 20  # bytes of one body that may wait in the proxy before its sender is held back
 GRACE = 5.0  # s that open exchanges get when the recorder is told to stop
 OWN = "X-Agentx-Recorder"
 _NOT_ADDED = ("User-Agent", "Accept", "Accept-Encoding", "Content-Type")  # headers that the client library invents
@@ -267,6 +268,7 @@ class _Connection(web.RequestHandler):
             access_log=None,  # type: ignore[arg-type]  # None is how it is switched off
             max_line_size=MAX_HEADERS,
             max_field_size=MAX_HEADERS,
+            read_bufsize=READ_BUFFER,
             auto_decompress=False,
         )
         self.proxy = proxy
@@ -303,6 +305,7 @@ async def serve(
         auto_decompress=False,
         max_line_size=MAX_HEADERS,
         max_field_size=MAX_HEADERS,
+        read_bufsize=READ_BUFFER,
     ) as session:
         proxy = Proxy(URL(upstream), copies, wires, session)
         runner = web.AppRunner(_app(proxy), handler_cancellation=True, shutdown_timeout=GRACE, access_log=None)

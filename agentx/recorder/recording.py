@@ -13,8 +13,8 @@ from agentx.recorder.capture import recording
 from agentx.recorder.copies import CAUSES, LIMIT, Copies
 from agentx.recorder.profile import Profile
 from agentx.recorder.proxy import serve
-from agentx.recorder.segments import Durability, Segments
-from agentx.recorder.writer import Writer
+from agentx.recorder.scribe import Scribe
+from agentx.recorder.segments import Durability
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +48,8 @@ async def record(
     }
     with recording(wanted.folder, {**about, "started": time.time_ns()}, wanted.key_file) as capture:
         copies = Copies(wanted.queue_bytes)
-        segments = Segments(capture.folder, {"capture": capture.id, "run": capture.run}, wanted.durability)
-        writer = Writer(copies, segments, capture.key, wanted.profile.identity.names, warn)
-        writer.start()
+        scribe = Scribe(copies, capture, wanted.durability, wanted.profile.identity.names, warn)
+        scribe.start()
         try:
             await serve(
                 wanted.upstream,
@@ -62,7 +61,7 @@ async def record(
                 stop=stop,
             )
         finally:
-            counters = _closed(writer, copies)
+            counters = await asyncio.to_thread(_closed, scribe, copies)
             try:
                 capture.note_run({"counters": counters, "ended": time.time_ns(), "closed": True})
             except OSError as error:
@@ -70,38 +69,38 @@ async def record(
         return counters
 
 
-def _closed(writer: Writer, copies: Copies) -> dict[str, Any]:
-    """Stop the writer and recount the books: every exchange is recorded, lost to the disk, or was dropped."""
-    writer.stop()
-    traffic, written = copies.tally, writer.tally
-    return {
+def _closed(scribe: Scribe, copies: Copies) -> dict[str, Any]:
+    """Stop the writer and recount the books: every exchange is recorded, lost to the disk, or was dropped.
+
+    What only a writer that died could tell is None.
+    """
+    written, traffic = scribe.stop(), copies.tally
+    counters: dict[str, Any] = {
         "exchanges": traffic.exchanges,
         "ends": {cause: traffic.ends[cause] for cause in CAUSES if traffic.ends[cause]},
         "request_bytes": traffic.request_bytes,
         "response_bytes": traffic.response_bytes,
-        "recorded": written.recorded,
-        "incomplete": written.incomplete,
-        "not_recorded": traffic.exchanges - written.recorded,
         "dropped_bytes": traffic.dropped_bytes,
-        "lost_frames": written.lost_frames,
-        "failed_writes": written.failures,
-        "credentials_struck": written.struck,
-        "capture_bytes": written.bytes,
     }
+    names = ("recorded", "incomplete", "lost_frames", "failures", "struck", "bytes")
+    counters |= {name: getattr(written, name) if written is not None else None for name in names}
+    counters["not_recorded"] = None if written is None else traffic.exchanges - written.recorded
+    return counters
 
 
 def summary(counters: dict[str, Any]) -> list[str]:
     """The counters as lines for a terminal; losses are named even where the rest is well."""
     ends = ", ".join(f"{count:,} {cause.replace('_', ' ')}" for cause, count in counters["ends"].items())
+    shown = {name: "unknown" if value is None else f"{value:,}" for name, value in counters.items() if name != "ends"}
     lines = [
-        f"exchanges   {counters['exchanges']:,}{f' ({ends})' if ends else ''}",
-        f"recorded    {counters['recorded']:,}, of which {counters['incomplete']:,} with something missing",
-        f"bodies      {counters['request_bytes']:,} bytes up, {counters['response_bytes']:,} bytes down",
-        f"capture     {counters['capture_bytes']:,} bytes",
+        f"exchanges   {shown['exchanges']}{f' ({ends})' if ends else ''}",
+        f"recorded    {shown['recorded']}, of which {shown['incomplete']} with something missing",
+        f"bodies      {shown['request_bytes']} bytes up, {shown['response_bytes']} bytes down",
+        f"capture     {shown['bytes']} bytes",
     ]
-    if counters["not_recorded"] or counters["dropped_bytes"] or counters["failed_writes"]:
+    if counters["not_recorded"] != 0 or counters["dropped_bytes"] or counters["failures"] != 0:
         lines.append(
-            f"LOST        {counters['not_recorded']:,} exchanges not recorded, {counters['dropped_bytes']:,} bytes "
-            f"dropped, {counters['lost_frames']:,} frames lost in {counters['failed_writes']:,} failed writes"
+            f"LOST        {shown['not_recorded']} exchanges not recorded, {shown['dropped_bytes']} bytes dropped, "
+            f"{shown['lost_frames']} frames lost in {shown['failures']} failed writes"
         )
     return lines

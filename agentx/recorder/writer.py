@@ -1,4 +1,4 @@
-"""The capture's side of recording: a thread that turns queued events into frames and writes them in groups.
+"""The capture's side of recording: a thread (of the process in `scribe.py`) that writes events as frames, in groups.
 
 Frames, in the order in which they may occur (x is the exchange's number in its run, times are nanoseconds of one
 monotonic clock, whose wall-clock anchors are the `clock` frames):
@@ -43,7 +43,7 @@ from agentx.recorder.keys import CaptureKey
 from agentx.recorder.parts import Parts
 from agentx.recorder.segments import Segments
 
-GROUP = 0.05  # s between two groups: what a killed recorder loses at most
+GROUP = 0.05  # s between two groups: what a killed writer loses at most
 ANCHOR = 60.0  # s between two clock anchors
 PIECE = 256 << 10  # bytes of a response that are collected before they are written
 MAX_BODY = 256 << 20  # bytes of one body that are kept; what is longer is cut there, and marked
@@ -102,7 +102,7 @@ class Writer:
         self._frames: list[bytes] = []
         self._ended = [0, 0]  # exchanges of this group: all, incomplete
         self._anchored: float | None = None
-        self._failing = self._behind = False
+        self._failing = False
         self._stopping = threading.Event()
         self._outcome: Future[None] = Future()
         self._thread = threading.Thread(target=self._run, name="agentx-capture", daemon=True)
@@ -139,9 +139,6 @@ class Writer:
         if self._frames:
             self._anchor()
             self._write()
-        if not self._behind and (self._copies.tally.dropped_bytes or self._copies.tally.unrecorded):
-            self._behind = True
-            self._warn("agentx record: the capture cannot keep up; traffic goes on, copies are DROPPED and counted")
         try:
             self._segments.tick()
         except OSError as error:
