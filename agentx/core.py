@@ -238,7 +238,8 @@ class Session:
 
     `segments` are its own, `shared` the file-scoped ones (looked up second). `complete` is False when the file
     ended inside it. `blocks_scope` is the space in which its opaque block ids are compared. `part` counts the
-    headers before its own, in a file that was put together from several.
+    headers before its own, in a file that was put together from several. `unknown` are frames of types that this
+    version does not know, each with the number of turns before it; `end_extra` are unknown fields of the end frame.
     """
 
     id: str
@@ -252,6 +253,8 @@ class Session:
     part: int = 0
     complete: bool = True
     extra: Extra = field(default_factory=dict)
+    end_extra: Extra = field(default_factory=dict)
+    unknown: tuple[tuple[int, str, Extra], ...] = ()
 
     @property
     def key(self) -> str:

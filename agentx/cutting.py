@@ -104,21 +104,22 @@ class _Target:
 
     out: Path
     writer: TraceWriter | None = None
-    headers: list[Header] = field(default_factory=list)
+    waiting: list[Header | Unknown] = field(default_factory=list)
 
     def write(self, item: Header | Session | Unknown) -> None:
-        if isinstance(item, Header):
-            self.headers.append(item)
+        if isinstance(item, Header) or (self.waiting and isinstance(item, Unknown)):
+            self.waiting.append(item)
             return
-        if isinstance(item, Session):
-            for header in self.headers:
-                if self.writer is None:
-                    self.writer = TraceWriter(self.out, header)
-                else:
-                    self.writer.new_header(header)
-            self.headers = []
-        if self.writer is not None and not self.headers:
+        for before in self.waiting:
+            self._put(before)
+        self.waiting = []
+        self._put(item)
+
+    def _put(self, item: Header | Session | Unknown) -> None:
+        if self.writer is not None:
             self.writer.write(item)
+        elif isinstance(item, Header):
+            self.writer = TraceWriter(self.out, item)
 
     def discard(self) -> None:
         if self.writer is not None:

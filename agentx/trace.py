@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from agentx import trace_bodies as bodies
-from agentx.core import Header, Segment, Session, Thread, Turn
+from agentx.core import Extra, Header, Segment, Session, Thread, Turn
 from agentx.errors import BadInput
 from agentx.frames import MAGIC, Frame, FrameReader, FrameWriter, Tear, encode, open_for_reading
 from agentx.trace_lines import from_line, lines_of, to_line
@@ -30,7 +30,7 @@ MAX_SEGMENTS = 1 << 24  # alive at one time
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """A frame of a type that this version does not know. A rewrite keeps it where it stood between sessions."""
+    """A frame of a type that this version does not know, outside a session. A rewrite keeps it where it stood."""
 
     kind: str
     body: dict[str, Any]
@@ -82,7 +82,7 @@ class TraceReader:
             raise self.not_a_trace(str(self.tear) if self.tear else "it holds no frame")
         if assembly.open is not None:  # the file ended inside a session, between two frames or in one
             self.tear = self.tear or Tear(self.path.stat().st_size, 0, "the file ends inside a session")
-            yield assembly.close(complete=False)
+            yield assembly.close(False, {})
 
     def _frames(self) -> Iterator[Located]:
         with open_for_reading(self.path) as file:
@@ -134,6 +134,7 @@ class _Assembly:
     own: dict[int, Segment] = field(default_factory=dict)
     turns: list[Turn] = field(default_factory=list)
     sizes: list[int] = field(default_factory=list)  # pieces of each turn's resolved prompt
+    unknown: list[tuple[int, str, dict[str, Any]]] = field(default_factory=list)
     seen: dict[str, int] = field(default_factory=dict)  # how often a scope was opened
     names: set[str] = field(default_factory=set)  # keys of the sessions so far
     part: int = -1
@@ -192,7 +193,7 @@ class _Assembly:
         if name in self.names:
             raise bodies.Invalid(f"the session id {name!r} occurs twice")
         self.names.add(name)
-        self.open, self.own, self.turns, self.sizes = body, {}, [], []
+        self.open, self.own, self.turns, self.sizes, self.unknown = body, {}, [], [], []
         return []
 
     def _turn(self, body: dict[str, Any]) -> Iterable[Item]:
@@ -243,12 +244,15 @@ class _Assembly:
         turns = bodies.integer(body, "turns", low=0)
         if turns != len(self.turns):
             raise bodies.Invalid(f"the end frame counts {turns} turns, {len(self.turns)} were read")
-        return [self.close(complete=body.get("complete", True) is True)]
+        return [self.close(body.get("complete", True) is True, bodies.extra(body, bodies.END_KEYS))]
 
     def _unknown(self, frame: Located) -> Iterable[Item]:
-        return [Unknown(frame.kind, frame.body)]
+        if self.open is None:
+            return [Unknown(frame.kind, frame.body)]
+        self.unknown.append((len(self.turns), frame.kind, frame.body))
+        return []
 
-    def close(self, *, complete: bool) -> Session:
+    def close(self, complete: bool, end_extra: Extra) -> Session:
         """The session that is open, as far as it was read."""
         body, header = self.open, self.header
         if body is None or header is None:
@@ -265,6 +269,8 @@ class _Assembly:
             part=self.part,
             complete=complete,
             extra=bodies.extra(body, bodies.SESSION_KEYS),
+            end_extra=end_extra,
+            unknown=tuple(self.unknown),
         )
         self.open = None
         return session
@@ -349,8 +355,17 @@ def session_frames(session: Session, shared: Iterable[Segment] = ()) -> Iterator
     yield from (("segment", bodies.segment_body(segment)) for segment in shared)
     yield "session", bodies.session_body(session)
     yield from (("segment", bodies.segment_body(segment)) for segment in session.segments.values())
-    yield from (("turn", bodies.turn_body(turn)) for turn in session.turns)
-    yield "end", {"turns": len(session.turns), **({} if session.complete else {"complete": False})}
+    unknown = iter((*session.unknown, (MAX_TURNS + 1, "", {})))
+    position, kind, body = next(unknown)
+    for turn in session.turns:
+        while position <= turn.index:
+            yield kind, dict(body)
+            position, kind, body = next(unknown)
+        yield "turn", bodies.turn_body(turn)
+    while position <= MAX_TURNS:
+        yield kind, dict(body)
+        position, kind, body = next(unknown)
+    yield "end", bodies.end_body(session)
 
 
 def canonical(reader: TraceReader) -> Iterator[bytes]:

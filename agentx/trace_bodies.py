@@ -248,6 +248,14 @@ def threads(body: Body) -> tuple[Thread, ...]:
     return tuple(result) or (Thread(0),)
 
 
+END_KEYS = frozenset({"turns", "complete"})
+
+
+def end_body(value: Session) -> Body:
+    body: Body = {"turns": len(value.turns), **({} if value.complete else {"complete": False})}
+    return {**body, **value.end_extra}
+
+
 def session_body(value: Session) -> Body:
     listed = [
         {"id": thread.id, **_compact({"parent": thread.parent, "kind": thread.kind, "type": thread.type}, thread.extra)}

@@ -94,6 +94,8 @@ def sessions(draw: st.DrawFn, id: str = "s", max_turns: int = 6) -> Session:
         scope="scope",
         blocks_scope="scope",
         extra=extra,
+        end_extra=draw(st.sampled_from([{}, {"closing": 1}])),
+        unknown=tuple((draw(st.integers(0, len(turns))), "future", {"n": n}) for n in range(draw(st.integers(0, 1)))),
     )
 
 

@@ -152,6 +152,19 @@ def test_a_header_that_lost_its_sessions_still_counts(tmp_path: Path) -> None:
     assert (after.key, after.scope) == (before.key, before.scope) == ("s@1", "scope#2")
 
 
+def test_frames_of_unknown_types_are_kept(tmp_path: Path) -> None:
+    source = tmp_path / "a.trace"
+    with TraceWriter(source, making.header()) as trace:
+        trace.unknown(Unknown("early", {}))
+        trace.session(replace(making.linear(turns=3), unknown=((1, "inside", {}),), end_extra={"x": 1}))
+        trace.unknown(Unknown("late", {}))
+    cut(source, tmp_path / "b.trace", Limits(turns=1))
+    items = list(read_trace(tmp_path / "b.trace").items())
+    assert [item.kind for item in items if isinstance(item, Unknown)] == ["early", "late"]
+    (session,) = (item for item in items if isinstance(item, Session))
+    assert (session.unknown, session.end_extra) == (((1, "inside", {}),), {"x": 1})
+
+
 def test_nothing_left_is_refused_and_writes_nothing(tmp_path: Path) -> None:
     source = write(tmp_path / "a.trace", making.linear())
     with pytest.raises(BadInput, match="nothing is left of this trace: 1 sessions without a turn left, 1 turns above"):

@@ -38,9 +38,9 @@ def test_both_forms_give_back_what_was_written(
     lines = folder / "a.jsonl"
     lines.write_bytes(text_of(binary))
     for path in (binary, lines):
-        assert [(s.id, s.turns, s.threads, dict(s.segments), s.arrival, s.extra) for s in read_trace(path)] == [
-            (s.id, s.turns, s.threads, dict(s.segments), s.arrival, s.extra) for s in made
-        ]
+        for session, original in zip(read_trace(path), made, strict=True):
+            for name in ("id", "turns", "threads", "segments", "arrival", "extra", "end_extra", "unknown"):
+                assert getattr(session, name) == getattr(original, name)
     assert text_of(lines) == text_of(binary)
     again = folder / "b.trace"
     with TraceWriter(again, read_trace(lines).header) as trace:
@@ -60,6 +60,14 @@ def test_unknown_fields_survive_at_every_depth() -> None:
     for marker in ("x-header", "x-segment", "x-opaque", "x-session", "x-thread", "x-turn", "x-gap", "x-tool"):
         assert marker in body
     assert '"frame":"x-frame"' in body
+
+
+def test_unknown_frames_keep_their_place(tmp_path: Path) -> None:
+    lines = text_of(write(tmp_path / "a.trace", linear(2))).splitlines()
+    path = tmp_path / "b.jsonl"
+    first = next(number for number, line in enumerate(lines) if b'"frame":"turn"' in line)
+    path.write_bytes(b"\n".join([*lines[: first + 1], b'{"frame":"z","n":1}', *lines[first + 1 :], b""]))
+    assert text_of(path) == path.read_bytes()
 
 
 def test_canonical_lines_have_sorted_keys_and_no_spaces(tmp_path: Path) -> None:

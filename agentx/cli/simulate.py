@@ -43,9 +43,9 @@ def run(args: argparse.Namespace) -> int:
         args.trace, plan=args.plan, target=args.target, out=out, sets=sets, salt=args.salt, progress=True, signals=True
     )
     print(f"agentx simulate: results in {result.folder}", file=sys.stderr)
-    from agentx.cli.replay import check_outcome
+    from agentx.cli.replay import code_of
     from agentx.reporter.reporting import report
 
     found = report(result)
     print(found.text())
-    return check_outcome(result, found.findings)
+    return code_of(result, found.findings)

@@ -42,7 +42,7 @@ class Client:
 def adjustments_of(run: RunResults) -> Adjustments:
     return Adjustments(
         dropped_turns=sum(play.extra.get("dropped", 0) for play in run.plays),
-        empty_sessions=(run.end or {}).get("empty_sessions", 0),
+        empty_sessions=(run.end or {}).get("dropped_sessions", 0),
         moved_turns=sum(bool(attempt.extra.get("moved")) for attempt in run.attempts),
         moved_seconds=math.fsum(play.extra.get("moved", 0.0) for play in run.plays),
         reconnects=sum(attempt.extra.get("reconnects", 0) for attempt in run.attempts),

@@ -19,6 +19,7 @@ from agentx.cli.replay import code_of
 from agentx.core import Gap, Header, Output, Piece, Prompt, Segment, Session, Thread, TokenIds, Turn
 from agentx.errors import BadInput, Unreachable
 from agentx.replayer.run import areplay
+from agentx.reporter.reporting import report
 from agentx.results import RESULTS, read_results
 from agentx.run_reuse import run_reuse
 from agentx.trace import TraceWriter
@@ -236,6 +237,7 @@ async def test_a_session_without_turns_is_counted(trace, tmp_path):
     run, _ = await faulty_run(trace(Session("empty", ()), session("b", 1)), tmp_path / "run", lambda n: "ok")
     assert [play.session for play in run.plays] == ["b"]
     assert run.end["dropped_sessions"] == 1
+    assert report(run).document()["adjustments"]["empty_sessions"] == 1
     assert any("1 session was dropped" in note for note in run.notes)
 
 

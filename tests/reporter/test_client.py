@@ -8,7 +8,7 @@ def test_adjustments_are_summed(attempt, play, run):
     made = run(
         [attempt("a", extra={"moved": 2.5}), attempt("b", extra={"moved": 4.0, "reconnects": 1}), attempt("c")],
         [play("a", extra={"dropped": 2, "moved": 2.5}), play("b", extra={"moved": 4.0})],
-        end={"outcome": "done", "empty_sessions": 3},
+        end={"outcome": "done", "dropped_sessions": 3},
     )
     assert adjustments_of(made) == Adjustments(2, 3, 2, 6.5, 1)
 
