@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import http.server
 import os
 import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -15,6 +17,7 @@ from pathlib import Path
 
 import openai
 import pytest
+from capturing import sse
 
 from agentx import catalog
 from agentx.engine.server import running
@@ -24,12 +27,7 @@ from agentx.reuse import possible_by_turn
 from agentx.trace import read_trace
 
 ROOT = Path(__file__).parents[2]
-START = (
-    "import sys; from agentx.cli.main import VERBS, main; "
-    "VERBS.setdefault('record', ('record', 'record')); VERBS.setdefault('compile', ('compile_', 'compile')); "
-    "sys.exit(main())"
-)
-AGENTX = [sys.executable, "-c", START]
+AGENTX = [sys.executable, "-m", "agentx"]
 COMMAND = [*AGENTX, "record"]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
 ENVIRONMENT.pop("AGENTX_KEYS", None)
@@ -212,3 +210,66 @@ def test_what_is_recorded_is_what_the_trace_says(tmp_path: Path, engine: str) ->
     observed = [cached for each in usage for _, _, cached in each]
     for index, (could, did) in enumerate(zip(possible, observed, strict=True)):
         assert index % 5 == 0 or could - did == 1
+
+
+class Anthropic(http.server.BaseHTTPRequestHandler):
+    """Says 429 first, then streams a message."""
+
+    protocol_version = "HTTP/1.1"
+    asked = 0
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        type(self).asked += 1
+        if type(self).asked == 1:
+            self._answer(429, {"retry-after-ms": "20"}, b'{"type":"error","error":{"type":"rate_limit_error"}}')
+            return
+        usage = {
+            "input_tokens": 7,
+            "cache_read_input_tokens": 100,
+            "cache_creation_input_tokens": 30,
+            "output_tokens": 1,
+        }
+        events: list[dict[str, object]] = [
+            {"type": "message_start", "message": {"id": "m", "type": "message", "role": "assistant", "content": [],
+                                                  "model": "c", "stop_reason": None, "usage": usage}},
+            {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+            {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "hello"}},
+            {"type": "content_block_stop", "index": 0},
+            {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 3}},
+            {"type": "message_stop"},
+        ]  # fmt: skip
+        self._answer(200, {"Content-Type": "text/event-stream"}, sse(*events, named=True))
+
+    def _answer(self, status: int, headers: dict[str, str], body: bytes) -> None:
+        self.send_response(status)
+        for name, value in {**headers, "Content-Length": str(len(body))}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        return
+
+
+def test_a_retry_of_the_anthropic_client_is_one_turn(tmp_path: Path) -> None:
+    """R17, R18 with the real client: its retry count on the wire, usage that is told in two events."""
+    anthropic = pytest.importorskip("anthropic")
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Anthropic)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    with recording(tmp_path, f"http://127.0.0.1:{server.server_address[1]}") as (process, url, _):
+        client = anthropic.Anthropic(base_url=url, api_key="sk-ant-test-0123456789", max_retries=2)
+        with client.messages.stream(model="c", max_tokens=9, messages=[{"role": "user", "content": "hi"}]) as stream:
+            assert stream.get_final_text() == "hello"
+        client.close()
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=20)
+    server.shutdown()
+    server.server_close()
+    words = [*AGENTX, "compile", "cap", "-o", "b.trace"]
+    environment = {**ENVIRONMENT, "AGENTX_KEYS": str(tmp_path / "keys")}
+    done = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path, env=environment, check=False)
+    assert done.returncode == 0, done.stderr
+    ((turn,),) = [session.turns for session in read_trace(tmp_path / "b.trace")]
+    assert turn.extra["attempts"] == {"count": 2, "failed": [429]}
+    assert (turn.isl, turn.output.tokens, turn.observed and turn.observed.cached) == (137, 3, 100)
