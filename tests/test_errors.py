@@ -22,8 +22,6 @@ def test_the_place_comes_first_and_the_way_out_last(error: BadInput, text: str) 
     assert str(error) == text
 
 
-@pytest.mark.parametrize(
-    ("kind", "code"), [(BadInput, 2), (Unreachable, 4), (InvalidMeasurement, 5), (AgentxError, 2)]
-)
+@pytest.mark.parametrize(("kind", "code"), [(BadInput, 2), (Unreachable, 4), (InvalidMeasurement, 5), (AgentxError, 2)])
 def test_exit_codes(kind: type[AgentxError], code: int) -> None:
     assert kind("x").exit_code == code
