@@ -15,7 +15,7 @@ from typing import Literal
 
 from agentx.content import Encoder, Salting
 from agentx.core import Piece, Session
-from agentx.replayer.schedule import Send
+from agentx.replayer.moves import Send
 from agentx.wire.messages import ROLES, leading_pieces, placed
 from agentx.wire.openai import chat_request
 from agentx.wire.salting import Policy, salting
@@ -64,7 +64,7 @@ class Bodies:
         session, turn = send.session, send.session.turns[send.key.turn]
         salts = salting(self._policy, self._salt, session.key, send.play)
         prompt = self._prompt((send.key.serial, turn.thread), session, turn.index, salts)
-        tail: bytes = self._tail(max(1, turn.output.tokens))
+        tail: bytes = self._tail(send.tokens)
         if rid is not None:
             tail = b'%b,"rid":%b}' % (tail[:-1], json.dumps(rid).encode())
         return b"".join((self._head, *prompt, tail))

@@ -23,9 +23,9 @@ from agentx.replayer.bodies import Bodies, Wire
 from agentx.replayer.client import Clock, Silence, exchange_with
 from agentx.replayer.counters import Scraper
 from agentx.replayer.exchange import Exchange, attempt_of
-from agentx.replayer.plays import Key
+from agentx.replayer.moves import Cancel, Cut, Done, Ended, Event, Failed, Key, OnFailure, Send, Wait
 from agentx.replayer.progress import LoopLag, Progress, seldom_collecting
-from agentx.replayer.schedule import Cancel, Cut, Done, Ended, Event, Failed, OnFailure, Schedule, Send, Wait
+from agentx.replayer.schedule import Schedule
 from agentx.results import ResultsWriter
 
 SAMPLE_EVERY = 5.0  # s between samples of the server's counters

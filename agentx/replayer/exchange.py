@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from agentx.core import Attempt, Chunk, Failure
-from agentx.replayer.schedule import Send
+from agentx.replayer.moves import Send
 from agentx.wire import openai, sglang
 from agentx.wire.reply import Reply, ServerError, parse_error
 from agentx.wire.sse import SseParser
@@ -87,7 +87,8 @@ def attempt_of(send: Send, exchange: Exchange, wire: Literal["chat", "generate"]
         due=send.due,
         sent=exchange.sent,
         isl=turn.isl,
-        osl=max(1, turn.output.tokens),
+        osl=send.tokens,
+        phase=send.phase,
         first_byte=exchange.first_byte,
         first=first,
         last=last,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from agentx.core import Session
-from agentx.replayer.schedule import Fate, OnFailure
+from agentx.replayer.moves import Fate, OnFailure
 from agentx.wire.messages import messages
 
 SPARE = 6  # tokens of the pool that a prompt must leave free (SGLang 0.5.23: one for the reply, five in reserve)

@@ -8,7 +8,7 @@ from agentx.core import Attempt, Cached, Chunk, Failure
 from agentx.engine.messages import Admitted, Finished, Tokens
 from agentx.engine.nodes import ID_BYTES
 from agentx.replayer.exchange import told_failure
-from agentx.replayer.schedule import Send
+from agentx.replayer.moves import Send
 from agentx.wire.openai import merge_cached
 from agentx.wire.reply import ServerError
 
@@ -64,7 +64,8 @@ class Flight:
             due=send.due,
             sent=sent,
             isl=turn.isl,
-            osl=max(1, turn.output.tokens),
+            osl=send.tokens,
+            phase=send.phase,
             first_byte=self.times[0] if self.times else None,
             first=self.times[0] if self.times else None,
             last=self.last,

@@ -16,6 +16,7 @@ from agentx.replayer.fates import Fates
 from agentx.replayer.folder import Facts
 from agentx.replayer.plan import Plan, load_plan, split_sets
 from agentx.replayer.source import Source
+from agentx.replayer.starts import equilibrium
 from agentx.replayer.targets import DEFAULT_TARGET, Target, resolve_target
 from agentx.trace import read_trace
 
@@ -73,13 +74,15 @@ def _plan(plan: Plan | str | Path | None, sets: Sequence[str]) -> Plan:
 
 def source_of(facts: Facts) -> Source:
     """The sessions of a run in order of play."""
-    plan = facts.plan
+    plan, trace, keep = facts.plan, read_trace(facts.trace), fates_of(facts).plays
+    found = plan.start is not None and plan.start.by == "equilibrium"
     return Source(
-        read_trace(facts.trace),
+        trace,
         shuffle=plan.order == "shuffle",
         seed=plan.seed,
         recycle=plan.recycles,
-        keep=fates_of(facts).plays,
+        keep=keep,
+        first=equilibrium(trace, plan.load.sessions, plan.seed, keep) if found else (),
     )
 
 

@@ -16,7 +16,8 @@ from typing import Annotated, Literal
 import pydantic
 from pydantic import Field
 
-from agentx.replayer.schedule import OnFailure, Rules
+from agentx import catalog
+from agentx.replayer.moves import OnFailure, Rules, StartBy, StartPhase, StartRule
 from agentx.wire.salting import Policy
 from agentx.yamlspec import Duration, Strict, duration_text, load, seconds
 
@@ -31,9 +32,10 @@ class Load(Strict):
 
 
 class Measure(Strict):
-    """How much is played: so many sessions, or so long; neither: every session once."""
+    """How much is played: so many sessions, so many turns of each lane, or so long; none: every session once."""
 
     sessions: int | None = Field(default=None, ge=1)
+    turns: int | None = Field(default=None, ge=1)
     seconds: float | None = Field(default=None, gt=0)
 
 
@@ -43,20 +45,22 @@ def _measure(value: object) -> object:
     if value == "once":
         return Measure()
     if isinstance(value, dict):
-        if list(value) != ["sessions"]:
-            raise ValueError("should be {sessions: N}, a duration such as 10m, or once")
-        return {"sessions": value["sessions"]}
+        if list(value) not in (["sessions"], ["turns"]):
+            raise ValueError("should be {sessions: N}, {turns: N}, a duration such as 10m, or once")
+        return value
     try:
         return Measure(seconds=seconds(value))
     except pydantic.ValidationError:
         raise ValueError("should be longer than nothing") from None
     except ValueError as error:
-        raise ValueError(f"should be {{sessions: N}}, a duration or once: {error}") from None
+        raise ValueError(f"should be {{sessions: N}}, {{turns: N}}, a duration or once: {error}") from None
 
 
 def _measure_text(value: Measure) -> object:
     if value.sessions is not None:
         return {"sessions": value.sessions}
+    if value.turns is not None:
+        return {"turns": value.turns}
     return "once" if value.seconds is None else duration_text(value.seconds)
 
 
@@ -66,10 +70,33 @@ Extent = Annotated[
 
 
 class Gaps(Strict):
-    """`scale` multiplies every gap; `tree_idle_cap` is the longest that a whole session stays idle (null: no limit)."""
+    """`scale` multiplies every gap; the caps are the longest that a whole session, and all of them together, stay idle
+    (null: no limit)."""
 
     scale: float = Field(default=1.0, ge=0)
     tree_idle_cap: Duration | None = None
+    system_idle_cap: Duration | None = None
+
+
+class Start(Strict):
+    """Where the first session of each lane begins: at a share of its time or of its turns between `min` and `max`."""
+
+    by: StartBy = "time"
+    min: float = Field(default=0.0, ge=0, le=1)
+    max: float = Field(default=1.0, ge=0, le=1)
+    phase: StartPhase = "spread"
+
+    @pydantic.model_validator(mode="after")
+    def _ordered(self) -> Start:
+        if self.min > self.max:
+            raise ValueError(f"min ({self.min:g}) is above max ({self.max:g})")
+        return self
+
+
+class Warmup(Strict):
+    """Turns that each lane sends before the run begins, with replies of one token."""
+
+    turns: int = Field(default=0, ge=0)
 
 
 class Timeouts(Strict):
@@ -94,6 +121,8 @@ class Plan(Strict):
     load: Load = Load()
     order: Literal["file", "shuffle"] = "file"
     recycle: bool = True
+    start: Start | None = None
+    warmup: Warmup = Warmup()
     measure: Extent = Measure()
     drain: Duration = 1800.0
     gaps: Gaps = Gaps()
@@ -109,14 +138,20 @@ class Plan(Strict):
     @property
     def rules(self) -> Rules:
         """What of the plan decides when turns are sent."""
+        start = self.start
         return Rules(
             lanes=self.load.sessions,
             scale=self.gaps.scale,
             tree_idle_cap=self.gaps.tree_idle_cap,
+            system_idle_cap=self.gaps.system_idle_cap,
             plays=self.measure.sessions,
+            turns=self.measure.turns,
             seconds=self.measure.seconds,
             drain=math.inf if self.measure.seconds is None else self.drain,
             on_failure=self.on_failure,
+            start=None if start is None else StartRule(start.by, start.min, start.max, self.seed),
+            phase="spread" if start is None else start.phase,
+            warmup=self.warmup.turns,
         )
 
     @property
@@ -137,7 +172,12 @@ def load_plan(source: Path | str | None = None, *, sets: Sequence[str] = (), tex
     """
     if source is None:
         return load(Plan, "the default plan", kind="replay", text=EMPTY if text is None else text, sets=sets)
-    return load(Plan, source, kind="replay", text=text, sets=sets)
+    return load(Plan, source, kind="replay", text=text, sets=sets, extended=_base)
+
+
+def _base(name: str, heir: Path) -> Path:
+    """The file that `extends: name` means in the plan `heir`: a path is relative to it."""
+    return heir.parent / name if catalog.is_path(name) else catalog.resolve("replays", name)
 
 
 def split_sets(sets: Sequence[str]) -> tuple[list[str], list[str]]:

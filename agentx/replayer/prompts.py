@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from agentx.content import Encoder, Salting
 from agentx.core import Piece, Session, Text, TokenIds
 from agentx.engine.tokenizer import MARKERS, WORD, ids_from_list
-from agentx.replayer.schedule import Send
+from agentx.replayer.moves import Send
 from agentx.wire.messages import leading_pieces, placed
 from agentx.wire.salting import Policy, salting
 

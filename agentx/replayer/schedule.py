@@ -5,11 +5,15 @@ The rules, for `lanes` sessions in closed loop:
 1. A lane plays one session at a time, and takes the next one when the whole tree of it has ended.
 2. A turn is due when all turns that it waits for have ended, plus its gap. The first turn is due at once; another turn
    that waits for nothing has its gap counted from the start of the play.
-3. When a whole tree has been idle for `tree_idle_cap` seconds, all its timers move forward together until the first
-   is due. Idleness is what happened, not what was recorded, so a gap beside a working thread is never clipped.
-4. A failed turn ends its session (running siblings are left to end), counts as ended, or stops the run.
-5. After `seconds` nothing new is sent; what is in flight has `drain` seconds, then it is cut.
-6. Ties are broken by a counter: the same events give the same sends in the same order.
+3. With a start rule the first session of each lane begins in the middle (`starts.py`), and with a warm-up every lane
+   sends some turns first, without pauses (`warmup.py`). When the last lane has sent its last such turn the run begins:
+   the next turns of all lanes are placed at their recorded distances.
+4. When a whole tree has been idle for `tree_idle_cap` seconds, all its timers move forward together until the first
+   is due; when nothing at all has been in flight for `system_idle_cap`, all timers of all trees do. Idleness is what
+   happened, not what was recorded, so a gap beside a working thread is never clipped.
+5. A failed turn ends its session (running siblings are left to end), counts as ended, or stops the run.
+6. After `seconds` nothing new is sent, nor by a lane that has sent `turns`; what is in flight has `drain` seconds.
+7. Ties are broken by a counter: the same events give the same sends in the same order.
 
 `next(now)` says what to do, `feed(now, event)` what happened; `now` never runs backwards by more than the driver's own
 delay, and an event carries its own time. Each event costs O(log n) in the number of live plays.
@@ -21,79 +25,31 @@ import heapq
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from itertools import count
 from operator import itemgetter
-from typing import Literal, NamedTuple
 
 from agentx.core import Play, Session
-from agentx.replayer.plays import Key, LivePlay, Timer
+from agentx.replayer.moves import (
+    MEASURE,
+    WARMUP,
+    Cancel,
+    Cut,
+    Done,
+    Ended,
+    Event,
+    Failed,
+    Fate,
+    Key,
+    Rules,
+    Send,
+    Step,
+    Wait,
+)
+from agentx.replayer.plays import LivePlay, Timer
+from agentx.replayer.starts import placed
+from agentx.replayer.warmup import Warmup
 
-Fate = Literal["send", "drop", "end", "stop"]  # of a turn that is due: drop it, end its session, or stop the run
-OnFailure = Literal["end_session", "continue", "stop"]
-
-
-@dataclass(frozen=True, slots=True)
-class Rules:
-    """What of a plan decides when turns are sent. None: no limit."""
-
-    lanes: int = 1
-    scale: float = 1.0
-    tree_idle_cap: float | None = None
-    plays: int | None = None
-    seconds: float | None = None
-    drain: float = math.inf
-    on_failure: OnFailure = "end_session"
-
-
-class Ended(NamedTuple):
-    key: Key
-
-
-class Failed(NamedTuple):
-    """`policy`: what this failure means, where it is not what the rules say of all."""
-
-    key: Key
-    policy: OnFailure | None = None
-
-
-class Cut(NamedTuple):
-    """The driver gave the turn up because it was told to."""
-
-    key: Key
-
-
-Event = Ended | Failed | Cut
-
-
-class Send(NamedTuple):
-    """Send this turn now. `moved` is by how many seconds idle caps brought it forward."""
-
-    key: Key
-    session: Session
-    play: int
-    lane: int
-    due: float
-    moved: float
-
-
-class Wait(NamedTuple):
-    """Nothing to do until then (None: until the next event)."""
-
-    until: float | None
-
-
-class Cancel(NamedTuple):
-    """Give these turns up, and feed a Cut for each."""
-
-    keys: tuple[Key, ...]
-
-
-class Done(NamedTuple):
-    pass
-
-
-Step = list[Send] | Wait | Cancel | Done
+__all__ = ["Cancel", "Cut", "Done", "Ended", "Event", "Failed", "Rules", "Schedule", "Send", "Wait", "always_send"]
 
 
 def always_send(session: Session, turn: int) -> Fate:
@@ -121,6 +77,10 @@ class Schedule:
         self._played: Counter[str] = Counter()
         self._finished: list[Play] = []
         self._books: Counter[str] = Counter()
+        self._warmup: Warmup | None = None  # while the run has not begun
+        self._lane_turns: Counter[int] = Counter()
+        self._idle_since = 0.0  # of the whole system, while nothing is in flight
+        self._flying = 0
         self._begun = self._closed = self._cancelled = False
         self._deadline = self._kill = math.inf
 
@@ -128,8 +88,11 @@ class Schedule:
         """What to do at `now`: send turns, cancel some, wait, or nothing ever again."""
         if not self._begun:
             self._begin(now)
+        if self._warmup is not None and (warming := self._warm(self._warmup, now)):
+            return warming
         if now >= self._deadline and not self._closed:
             self._close(self._deadline, self._deadline + self.rules.drain)
+        self._pass_over_idleness(now)
         sends = self._due(now)
         if sends:
             return sends
@@ -144,6 +107,8 @@ class Schedule:
         """Tell that a turn ended at `now`. Raises KeyError for a turn that is not in flight."""
         play = self.live[event.key.serial]
         play.land(event.key.turn, now)
+        self._flying -= 1
+        self._idle_since = max(self._idle_since, now)
         if isinstance(event, Ended):
             play.completed += 1
         elif isinstance(event, Failed):
@@ -171,7 +136,7 @@ class Schedule:
 
     @property
     def in_flight(self) -> int:
-        return sum(len(play.in_flight) for play in self.live.values())
+        return self._flying
 
     def check_integrity(self) -> None:
         """Recount the books. Raises RuntimeError when a play or a turn is missing: a bug, never an input."""
@@ -186,15 +151,50 @@ class Schedule:
 
     def _begin(self, now: float) -> None:
         self._begun = True
-        self.began = now
-        if self.rules.seconds is not None:
-            self._deadline = now + self.rules.seconds
+        if self.rules.start is not None or self.rules.warmup:
+            self._warmup = Warmup(self.rules.warmup)
+        else:
+            self._start_clock(now)
         for lane in range(self.rules.lanes):
             if not self._closed:
-                self._open(lane, now)
+                self._open(lane, now, first=True)
 
-    def _open(self, lane: int, now: float) -> None:
-        """Give the lane its next session, if there is one."""
+    def _start_clock(self, now: float) -> None:
+        self.began = self._idle_since = now
+        if self.rules.seconds is not None:
+            self._deadline = now + self.rules.seconds
+
+    def _warm(self, warmup: Warmup, now: float) -> Step | None:
+        """Send what the lanes still need to be warm; when all are, let the run begin."""
+        sends: list[tuple[Timer, Send]] = []
+        while not self._closed:
+            able = [(play, turn) for play in self.live.values() if (turn := warmup.next_turn(play)) is not None]
+            if not able:
+                break
+            for play, turn in able:
+                self._fire(play, Timer(now, next(self._order), turn, 0.0), sends)
+                self._settle(play, now)
+        if sends or self._closed:
+            return [send for _, send in sends]
+        if not all(map(warmup.is_warm, self.live.values())):
+            return Wait(None)
+        self._hand_off(now)
+        return None
+
+    def _hand_off(self, now: float) -> None:
+        """The run begins: the next turns of all lanes are placed, whatever is still in flight."""
+        self._warmup = None
+        self._start_clock(now)
+        distances = {serial: play.distances(self.rules.scale) for serial, play in self.live.items()}
+        for serial, offsets in placed(distances, self.rules.phase).items():
+            play = self.live[serial]
+            play.place({turn: now + offset for turn, offset in offsets.items()}, now, self._order)
+            self._settle(play, now)
+
+    def _open(self, lane: int, now: float, *, first: bool = False) -> None:
+        """Give the lane its next session, if there is one and the lane has turns left."""
+        if self.rules.turns is not None and self._lane_turns[lane] >= self.rules.turns:
+            return
         if self.rules.plays is not None and self._books["plays"] >= self.rules.plays:
             return
         for session in self._sessions:
@@ -207,8 +207,11 @@ class Schedule:
             self._books["plays"] += 1
             self._books["turns"] += len(session.turns)
             self.live[serial] = play
-            play.begin(now, self.rules.scale, self._order)
-            self._arm(play)
+            if self._warmup is not None:
+                self._warmup.enter(play, self.rules.start if first else None)
+            else:
+                play.begin(now, self.rules.scale, self._order)
+                self._arm(play)
             return
 
     def _due(self, now: float) -> list[Send]:
@@ -220,23 +223,33 @@ class Schedule:
                 continue
             self._bring_forward(play, now)
             while not self._closed and (due := play.first_due()) is not None and due <= now:
-                self._fire(play, sends)
+                self._fire(play, play.pop(), sends)
             self._settle(play, now)
         return [send for _, send in sorted(sends, key=itemgetter(0))]
+
+    def _pass_over_idleness(self, now: float) -> None:
+        """When all have been idle for too long, let the rest of the idleness have passed, for every tree alike."""
+        cap, first = self.rules.system_idle_cap, self._first_wake()
+        if cap is None or first is None or self._flying or self._closed:
+            return
+        to = self._idle_since + cap
+        if first <= to or now < to:
+            return
+        for play in self.live.values():
+            play.idle_since -= first - to
+            play.move(first - to, to)
+            self._arm(play)
 
     def _bring_forward(self, play: LivePlay, now: float) -> None:
         cap, due = self.rules.tree_idle_cap, play.first_due()
         if cap is not None and due is not None and not play.in_flight and play.idle_since + cap <= min(due, now):
             play.bring_forward(play.idle_since + cap)
 
-    def _fire(self, play: LivePlay, sends: list[tuple[Timer, Send]]) -> None:
-        """The play's first timer has run out: send the turn, or do what its fate is."""
-        timer = play.pop()
+    def _fire(self, play: LivePlay, timer: Timer, sends: list[tuple[Timer, Send]]) -> None:
+        """A turn's time has come: send it, or do what its fate is."""
         fate = self._fate(play.session, timer.turn)
         if fate == "send":
-            play.launch(timer.turn)
-            key = Key(play.serial, timer.turn)
-            sends.append((timer, Send(key, play.session, play.play, play.lane, timer.due, timer.moved)))
+            sends.append((timer, self._launch(play, timer)))
         elif fate == "drop":
             play.dropped += 1
             play.release(timer.turn, timer.due, self.rules.scale, self._order)
@@ -245,9 +258,22 @@ class Schedule:
             if fate == "stop":
                 self.stop(timer.due, f"turn {timer.turn} of session {play.session.key!r} does not fit the context")
 
+    def _launch(self, play: LivePlay, timer: Timer) -> Send:
+        play.launch(timer.turn)
+        self._flying += 1
+        if self._warmup is not None:
+            self._warmup.count(play, timer.turn)
+        else:
+            self._lane_turns[play.lane] += 1
+            if self._lane_turns[play.lane] == self.rules.turns:
+                play.stop()
+        phase = MEASURE if self._warmup is None else WARMUP
+        key = Key(play.serial, timer.turn)
+        return Send(key, play.session, play.play, play.lane, timer.due, timer.moved, phase)
+
     def _settle(self, play: LivePlay, now: float) -> None:
         """Set the play's next wake, or end it when nothing of it is left."""
-        if play.in_flight or (play.timers and not self._closed):
+        if not play.over and (play.in_flight or not self._closed):
             self._arm(play)
         elif play.serial in self.live:
             self._finish(play, now)
@@ -283,15 +309,22 @@ class Schedule:
             self._finish(play, now)
 
     def _wake(self) -> float | None:
-        while self._wakes and self._stale(self._wakes[0]):
-            heapq.heappop(self._wakes)
-        times = [self._wakes[0][0]] if self._wakes else []
+        first, cap = self._first_wake(), self.rules.system_idle_cap
+        times = [] if first is None else [first]
+        if first is not None and cap is not None and not self._flying:
+            times.append(self._idle_since + cap)
         if not self._closed:
             times.append(self._deadline)
         elif not self._cancelled:
             times.append(self._kill)
         until = min(times, default=math.inf)
         return None if until == math.inf else until
+
+    def _first_wake(self) -> float | None:
+        """When the first of all trees has something to do, by its own timers and cap."""
+        while self._wakes and self._stale(self._wakes[0]):
+            heapq.heappop(self._wakes)
+        return self._wakes[0][0] if self._wakes else None
 
     def _stale(self, wake: tuple[float, int, int, int]) -> bool:
         play = self.live.get(wake[2])

@@ -19,10 +19,10 @@ from agentx.errors import BadInput
 from agentx.replayer.embedded import ENDPOINT, MODEL, counters_of
 from agentx.replayer.exchange import told_failure
 from agentx.replayer.flights import Flight
-from agentx.replayer.plays import Key
+from agentx.replayer.moves import Cancel, Cut, Done, Ended, Failed, Key, OnFailure, Send, Wait
+from agentx.replayer.moves import Event as Told
 from agentx.replayer.prompts import Prompts
-from agentx.replayer.schedule import Cancel, Cut, Done, Ended, Failed, OnFailure, Schedule, Send, Wait
-from agentx.replayer.schedule import Event as Told
+from agentx.replayer.schedule import Schedule
 from agentx.results import ResultsWriter
 from agentx.wire.reply import ServerError
 
@@ -117,8 +117,7 @@ class Simulation:
     def _launch(self, send: Send) -> None:
         rid = f"sim-{send.key.serial}-{send.key.turn}"
         flight = Flight(send, self.now, rid)
-        turn = send.session.turns[send.key.turn]
-        most = max(1, turn.output.tokens)
+        most = send.tokens
         try:
             prompt = self.prompts.ids(send)
             self._check(rid, prompt, most)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from agentx.content import Encoder, WordList, lexicon
 from agentx.core import Output, Piece, Prompt, Segment, Session, Thread, Turn
 from agentx.replayer.bodies import Bodies, Wire
-from agentx.replayer.plays import Key
+from agentx.replayer.moves import Key
 from agentx.replayer.schedule import Send
 from agentx.wire.messages import messages
 from agentx.wire.openai import chat_request

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from agentx.core import Cached, Chunk, Output, Prompt, Session, Turn
 from agentx.replayer.exchange import Exchange, attempt_of, shorten, thin
-from agentx.replayer.plays import Key
+from agentx.replayer.moves import Key
 from agentx.replayer.schedule import Send
 from agentx.wire.openai import has_token
 

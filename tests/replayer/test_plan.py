@@ -12,7 +12,8 @@ import pydantic
 import pytest
 
 from agentx.errors import BadInput
-from agentx.replayer.plan import Measure, Plan, load_plan, split_sets
+from agentx.replayer.moves import StartRule
+from agentx.replayer.plan import Measure, Plan, Start, load_plan, split_sets
 
 HEAD = "agentx: replay/1\n"
 
@@ -31,6 +32,7 @@ def test_every_key_has_a_default():
     [
         ("measure: once", Measure()),
         ("measure: {sessions: 3}", Measure(sessions=3)),
+        ("measure: {turns: 3}", Measure(turns=3)),
         ("measure: 10m", Measure(seconds=600.0)),
         ("measure: 500ms", Measure(seconds=0.5)),
     ],
@@ -45,9 +47,16 @@ WRONG = [
     ("load: {session: 2}", ["p.yaml:2:8", "load.session", "did you mean 'sessions'"]),
     ("load: {sessions: 0}", ["load.sessions", "greater than or equal to 1"]),
     ("load: {requests: 4}", ["load.requests", "unknown key"]),
-    ("start: {by: time}", ["start", "unknown key"]),  # of a later version: refused, never ignored
+    ("start: {by: luck}", ["p.yaml:2:9", "start.by", "'time', 'turns' or 'equilibrium'"]),
+    ("start: {min: 0.7, max: 0.2}", ["start", "min (0.7) is above max (0.2)"]),
+    ("start: {max: 1.5}", ["start.max", "less than or equal to 1"]),
+    ("start: {phase: all}", ["start.phase", "'spread' or 'burst'"]),
+    ("warmup: 10", ["warmup", "keys and values"]),
+    ("warmup: {turns: -1}", ["warmup.turns", "greater than or equal to 0"]),
+    ("gaps: {system_idle_cap: 10}", ["gaps.system_idle_cap", "unit"]),
     ("measure: 10", ["p.yaml:2:1", "measure", "unit"]),
-    ("measure: {turns: 4}", ["measure", "{sessions: N}"]),
+    ("measure: {hours: 4}", ["measure", "{sessions: N}"]),
+    ("measure: {turns: 0}", ["measure", "greater than or equal to 1"]),
     ("measure: {sessions: 0}", ["measure", "greater than or equal to 1"]),
     ("measure: 0s", ["measure", "longer than nothing"]),
     ("order: random", ["order", "'file' or 'shuffle'"]),
@@ -81,7 +90,13 @@ def test_overrides_of_the_target_are_kept_apart():
 
 
 @pytest.mark.parametrize(
-    "text", ["", "measure: 90s", "measure: {sessions: 4}\ngaps: {scale: 0.1, tree_idle_cap: 300s}"]
+    "text",
+    [
+        "",
+        "measure: 90s",
+        "measure: {turns: 4}\nstart: {by: turns, max: 0.5}\nwarmup: {turns: 3}",
+        "measure: {sessions: 4}\ngaps: {scale: 0.1, tree_idle_cap: 300s}",
+    ],
 )
 def test_a_plan_in_a_run_folder_can_be_loaded_again(text):
     kept = plan(text).model_dump(mode="json")
@@ -98,6 +113,25 @@ def test_rules():
     assert not plan("measure: {sessions: 7}\nrecycle: false").recycles
 
 
+def test_rules_of_start_and_warmup():
+    assert (plan().rules.start, plan().rules.warmup) == (None, 0)
+    text = "seed: 7\nstart: {by: turns, min: 0.25, max: 0.75, phase: burst}\nwarmup: {turns: 10}\n"
+    rules = plan(text + "measure: {turns: 5}\ngaps: {system_idle_cap: 10s}").rules
+    assert rules.start == StartRule("turns", 0.25, 0.75, 7)
+    assert (rules.phase, rules.warmup, rules.turns, rules.system_idle_cap) == ("burst", 10, 5, 10.0)
+    assert plan("measure: {turns: 5}").recycles
+
+
+def test_a_plan_may_begin_with_another(tmp_path):
+    (tmp_path / "base.yaml").write_text("agentx: replay/1\nload: {sessions: 4}\nseed: 3\n")
+    (tmp_path / "heir.yaml").write_text("agentx: replay/1\nextends: ./base.yaml\nload: {sessions: 9}\n")
+    made = load_plan(tmp_path / "heir.yaml")
+    assert (made.load.sessions, made.seed) == (9, 3)
+    (tmp_path / "heir.yaml").write_text("agentx: replay/1\nextends: smok\n")
+    with pytest.raises(BadInput, match="did you mean 'smoke'"):
+        load_plan(tmp_path / "heir.yaml")
+
+
 def keys(model: type[pydantic.BaseModel], prefix: str = "") -> set[str]:
     found = set()
     for name, info in model.model_fields.items():
@@ -109,10 +143,15 @@ def keys(model: type[pydantic.BaseModel], prefix: str = "") -> set[str]:
 
 def test_the_reference_names_every_key_and_its_default():
     text = (Path(__file__).parents[2] / "docs/reference/plan.md").read_text()
-    table = dict(re.findall(r"^\| `([a-z_.]+)` \| (.+?) \|", text.partition("## Targets")[0], re.MULTILINE))
-    assert set(table) == keys(Plan)
+    table = dict(
+        re.findall(r"^\| `([a-z_.]+)`(?:, `[a-z_.]+`)? \| (.+?) \|", text.partition("## Targets")[0], re.MULTILINE)
+    )
+    of_start = {key for key in table if key.startswith("start.")}  # a section that is null by default
+    assert of_start == {"start.by", "start.phase", "start.min"}  # and start.max on one line with it
+    assert set(table) - of_start == keys(Plan)
     defaults = Plan().model_dump(mode="json")
-    for key, told in table.items():
+    assert [Start().by, Start().min, Start().max, Start().phase] == ["time", 0, 1, "spread"]
+    for key, told in ((key, told) for key, told in table.items() if key not in of_start):
         value = functools.reduce(dict.__getitem__, key.split("."), defaults)
         if key not in ("trace", "target"):  # their defaults are not of the plan
             assert told == f"`{json.dumps(value)}`".replace('"', "")

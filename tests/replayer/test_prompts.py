@@ -14,7 +14,7 @@ from agentx.core import Piece, Prompt, Segment, Session, Text
 from agentx.engine.tokenizer import chat_ids, ids_from_list
 from agentx.errors import BadInput
 from agentx.replayer.bodies import Bodies, Wire
-from agentx.replayer.plays import Key
+from agentx.replayer.moves import Key
 from agentx.replayer.prompts import Prompts
 from agentx.replayer.schedule import Send
 from tests.making import linear, sessions

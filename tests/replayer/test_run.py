@@ -56,11 +56,11 @@ def test_a_plan_may_name_trace_and_target(trace, tmp_path, capsys):
 
 def test_without_a_plan_the_pauses_are_chosen_and_it_is_said(trace, tmp_path, capsys, monkeypatch):
     run = replay(trace, out=tmp_path / "run", sets=["gaps.tree_idle_cap=10ms"], progress=True)
-    assert run.settings["plan"]["gaps"] == {"scale": 1.0, "tree_idle_cap": "10ms"}  # they were the user's
+    assert run.settings["plan"]["gaps"] == {"scale": 1.0, "tree_idle_cap": "10ms", "system_idle_cap": None}  # they were the user's
     assert "no plan given" not in capsys.readouterr().err
     monkeypatch.setattr("agentx.replayer.defaults.CAP", 0.01)
     run = replay(trace, out=tmp_path / "chosen", progress=True)
-    assert run.settings["plan"]["gaps"] == {"scale": 0.3, "tree_idle_cap": "10ms"}
+    assert run.settings["plan"]["gaps"] == {"scale": 0.3, "tree_idle_cap": "10ms", "system_idle_cap": None}
     assert "pauses of 1 sessions (200 s) are scaled by 0.3" in capsys.readouterr().err
     assert "scaled by 0.3" in run.notes[0]
     run = replay(trace, plan=load_plan(sets=["gaps.scale=0"]), out=tmp_path / "other", sets=["abort=skip"])

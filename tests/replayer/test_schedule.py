@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import heapq
+import dataclasses
 import math
-from dataclasses import dataclass, field
+from collections import Counter
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentx.core import Gap, Output, Prompt, Session, Turn
-from agentx.replayer.plays import Key
-from agentx.replayer.schedule import Cancel, Cut, Done, Ended, Failed, Rules, Schedule, Send, Wait, always_send
+from agentx.replayer.moves import Cancel, Cut, Done, Ended, Key, Rules, StartRule, Wait
+from agentx.replayer.schedule import Schedule, always_send
+from tests.driving import World
 
 
 def turn(index, *after, gap=0.0, out=10):
@@ -28,60 +29,13 @@ def chain(id, *gaps):
     return session(id, *(turn(i, *([i - 1] if i else []), gap=gap) for i, gap in enumerate(gaps)))
 
 
-@dataclass
-class World:
-    """A driver in virtual time: every turn takes `seconds(send)`, and fails when `fails(send)`."""
-
-    schedule: Schedule
-    seconds: object = lambda send: 1.0
-    fails: object = lambda send: False
-    now: float = 0.0
-    sends: list[tuple[float, Send]] = field(default_factory=list)
-    ends: dict[Key, float] = field(default_factory=dict)
-    cuts: list[Key] = field(default_factory=list)
-    most: int = 0
-
-    def run(self, steps=100_000):
-        flying, order = [], 0
-        for _ in range(steps):
-            step = self.schedule.next(self.now)
-            self.schedule.check_integrity()
-            self.most = max(self.most, len(self.schedule.live))
-            if isinstance(step, Done):
-                return self
-            if isinstance(step, Cancel):
-                self.cuts += step.keys
-                flying = [item for item in flying if item[2].key not in step.keys]
-                heapq.heapify(flying)
-                for key in step.keys:
-                    self.schedule.feed(self.now, Cut(key))
-            elif isinstance(step, Wait):
-                times = [t for t in (step.until, flying[0][0] if flying else None) if t is not None]
-                assert times, "waits for nothing"
-                assert min(times) >= self.now
-                self.now = min(times)
-                if flying and flying[0][0] <= self.now:
-                    send = heapq.heappop(flying)[2]
-                    self.ends[send.key] = self.now
-                    self.schedule.feed(self.now, (Failed if self.fails(send) else Ended)(send.key))
-            else:
-                for send in step:
-                    self.sends.append((self.now, send))
-                    heapq.heappush(flying, (self.now + self.seconds(send), order, send))
-                    order += 1
-        raise AssertionError("did not end")
-
-    @property
-    def when(self):
-        """(time, session, turn) of all sends."""
-        return [(at, send.session.id, send.key.turn) for at, send in self.sends]
-
-    @property
-    def outcomes(self):
-        return [(play.session, play.outcome) for play in self.schedule.take_finished()]
-
-
-def world(*sessions, fate=always_send, takes=lambda send: 1.0, fails=lambda send: False, **rules):
+def world(
+    *sessions,
+    fate=always_send,
+    takes=lambda send: send.tokens / 10 if send.tokens == 90 else 1.0,
+    fails=lambda send: False,
+    **rules,
+):
     return World(Schedule(iter(sessions), Rules(**rules), fate), takes, fails).run()
 
 
@@ -129,6 +83,30 @@ CASES = [
         [chain("a", 0, 100), chain("b", 0, 0, 0, 0, 0)],
         {"lanes": 2, "tree_idle_cap": 3.0},
         [(0, "a", 0), (0, "b", 0), (1, "b", 1), (2, "b", 2), (3, "b", 3), (4, "b", 4), (4, "a", 1)],
+    ),
+    # System cap: nothing at all in flight for 2 s: all timers of both trees move by as much (b's from 31 to 3 + 20).
+    (
+        [chain("a", 0, 10), chain("b", 0, 30)],
+        {"lanes": 2, "system_idle_cap": 2.0},
+        [(0, "a", 0), (0, "b", 0), (3, "a", 1), (6, "b", 1)],
+    ),
+    # It does not count while anything works: a's turn runs until 10, and b keeps its gap of 8.
+    (
+        [session("a", turn(0, out=90)), chain("b", 0, 8)],
+        {"lanes": 2, "system_idle_cap": 2.0},
+        [(0, "a", 0), (0, "b", 0), (9, "b", 1)],
+    ),
+    # Both caps: the tree's own is shorter for a, the system's moves b.
+    (
+        [chain("a", 0, 50), chain("b", 0, 50)],
+        {"lanes": 2, "tree_idle_cap": 3.0, "system_idle_cap": 100.0},
+        [(0, "a", 0), (0, "b", 0), (4, "a", 1), (4, "b", 1)],
+    ),
+    # So many turns of each lane: a goes on to its second session for the third turn, b never ends its session.
+    (
+        [chain("a", 0, 0), chain("b", 0, 0, 0, 0), chain("c", 0, 0)],
+        {"lanes": 2, "turns": 3},
+        [(0, "a", 0), (0, "b", 0), (1, "a", 1), (1, "b", 1), (2, "b", 2), (2, "c", 0)],
     ),
     # A fixed number of sessions.
     ([chain("a", 0), chain("b", 0), chain("c", 0)], {"plays": 2}, [(0, "a", 0), (1, "b", 0)]),
@@ -287,6 +265,8 @@ def runs(draw):
         tree_idle_cap=draw(st.sampled_from([None, 0.0, 1.0, 5.0])),
         plays=draw(st.sampled_from([None, 1, 3])),
         seconds=draw(st.sampled_from([None, 0.0, 4.0, 20.0])),
+        system_idle_cap=draw(st.sampled_from([None, None, 0.0, 1.0])),
+        turns=draw(st.sampled_from([None, None, 1, 4])),
         drain=draw(st.sampled_from([0.0, 1.0, math.inf])),
         on_failure=draw(st.sampled_from(["end_session", "continue", "stop"])),
     )
@@ -321,13 +301,13 @@ def test_rules_that_hold_for_every_run(case):
             assert end is not None  # nothing is sent before what it waits for has ended
             assert at >= end
             assert send.due + send.moved >= end + own.gap.seconds * rules.scale - 1e-9
-        assert send.moved == 0 or rules.tree_idle_cap is not None
+        assert send.moved == 0 or rules.tree_idle_cap is not None or rules.system_idle_cap is not None
     plays = run.schedule.take_finished()
     assert len(plays) == run.schedule._books["plays"]
     assert sum(p.sent for p in plays) == len(keys)
     failed = sum(run.fails(send) and send.key in run.ends for _, send in run.sends)
     assert sum(p.completed for p in plays) == len(keys) - failed - len(run.cuts)
-    if rules.seconds is None and rules.on_failure == "continue":
+    if rules.seconds is None and rules.turns is None and rules.on_failure == "continue":
         assert all(p.outcome == "done" and p.sent == p.turns for p in plays)
 
 
@@ -336,3 +316,31 @@ def test_rules_that_hold_for_every_run(case):
 def test_the_same_inputs_give_the_same_order(case):
     one, two = play(*case), play(*case)
     assert [(at, send.key, send.due) for at, send in one.sends] == [(at, s.key, s.due) for at, s in two.sends]
+
+
+@given(
+    runs(),
+    st.sampled_from([None, StartRule("time", 0.0, 1.0), StartRule("turns", 0.3, 0.9)]),
+    st.integers(0, 4),
+    st.sampled_from(["spread", "burst"]),
+)
+@settings(max_examples=200, deadline=None)
+def test_rules_that_hold_for_runs_that_begin_in_the_middle(case, start, warmup, phase):
+    sessions, rules, seed = case
+    run = play(sessions, dataclasses.replace(rules, start=start, warmup=warmup, phase=phase), seed)
+    keys = [send.key for _, send in run.sends]
+    assert len(keys) == len(set(keys))
+    phases = [send.phase for _, send in run.sends]
+    assert phases == sorted(phases, reverse=True)  # what warms comes before what counts
+    turns = Counter(send.lane for _, send in run.sends if send.phase == "measure")
+    assert all(count <= (rules.turns or count) for count in turns.values())
+    plays = run.schedule.take_finished()
+    assert sum(each.sent for each in plays) == len(keys)
+    for at, send in run.sends:
+        assert at >= send.due
+        for earlier in send.session.turns[send.key.turn].after:
+            sent = Key(send.key.serial, earlier) in run.ends
+            assert not sent or at >= run.ends[Key(send.key.serial, earlier)]
+    if rules.seconds is None and rules.turns is None and rules.on_failure == "continue":
+        assert all(each.outcome == "done" for each in plays)
+        assert all(each.sent + each.extra.get("skipped", 0) == each.turns for each in plays)

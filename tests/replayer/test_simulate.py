@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import signal
 import time
@@ -9,7 +10,9 @@ import time
 import pytest
 
 from agentx.core import Gap, Header, Output, Piece, Prompt, Segment, Session, TokenIds, Turn
+from agentx.engine.engine import Engine
 from agentx.errors import BadInput
+from agentx.replayer.plan import load_plan
 from agentx.replayer.run import replay
 from agentx.replayer.simulate import simulate
 from agentx.reporter.reporting import report
@@ -175,3 +178,80 @@ def test_gaps_take_virtual_time(write, tmp_path):
     run = simulate(write(Session("s", tuple(turns), shared=SHARED)), out=tmp_path / "run", sets=["gaps.scale=1"])
     assert [round(attempt.sent, -2) for attempt in run.attempts] == [0, 3000, 6000]
     assert len(run.samples) > 1200  # every five seconds
+
+
+MIDDLE = ["load.sessions=3", "seed=1", "warmup={turns: 1}", "measure={turns: 4}"]
+CHANGES = [
+    # a key of its own value, and another one: what is sent is not the same
+    ("seed=1", "seed=2", ["start={by: time}"]),
+    ("load.sessions=1", "load.sessions=2", []),
+    ("order=file", "order=shuffle", []),
+    ("recycle=true", "recycle=false", ["measure={turns: 50}"]),
+    ("start={by: time}", "start={by: turns}", MIDDLE),
+    ("start={by: time}", "start={by: equilibrium}", MIDDLE),
+    ("start={by: time}", "start=null", MIDDLE),
+    ("start={min: 0, max: 0.2}", "start={min: 0.6, max: 0.8}", MIDDLE),
+    ("start={phase: spread}", "start={phase: burst}", MIDDLE),
+    ("warmup.turns=0", "warmup.turns=2", []),
+    ("measure={turns: 2}", "measure={turns: 3}", []),
+    ("measure={sessions: 2}", "measure={sessions: 3}", []),
+    ("measure=30s", "measure=60s", []),
+    ("drain=0s", "drain=10s", ["measure=3s", "target.timing.decode_step=1s"]),
+    ("gaps.scale=1", "gaps.scale=2", []),
+    ("gaps.tree_idle_cap=null", "gaps.tree_idle_cap=1s", []),
+    ("gaps.system_idle_cap=null", "gaps.system_idle_cap=1s", ["load.sessions=2"]),
+    ("wire=chat", "wire=generate", []),
+    ("length=exact", "length=max_only", ["target.scheduler.queue=9"]),
+    ("salt=run", "salt=session", ["load.sessions=2"]),
+    ("overflow=drop_turn", "overflow=end_session", ["target.context=170"]),
+    ("abort=replay", "abort=skip", []),
+    ("on_failure=continue", "on_failure=end_session", ["timeouts.stall=1s", "target.timing.prefill_batch=10s"]),
+    ("timeouts.stall=30s", "timeouts.stall=1s", ["target.timing.prefill_batch=10s"]),
+]
+
+
+@pytest.mark.parametrize(("one", "other", "beside"), CHANGES)
+def test_a_plan_key_that_changes_changes_what_is_sent(write, tmp_path, monkeypatch, one, other, beside):
+    submitted = []
+    engine_submit = Engine.submit
+
+    def submit(self, request, now):
+        submitted.append(request)
+        engine_submit(self, request, now)
+
+    monkeypatch.setattr(Engine, "submit", submit)
+    sessions = [linear(6 + n % 3, id=f"s{n}", fresh=10 + 3 * n, reply=9) for n in range(5)]
+    trace = write(*(spaced(session, n) for n, session in enumerate(sessions)))
+    seen = []
+    for name, key in (("one", one), ("other", other)):
+        submitted.clear()
+        run = simulate(trace, plan=load_plan(), out=tmp_path / name, sets=[*beside, key])
+        assert run.books().balanced
+        attempts = sorted((each.sent, each.session, each.turn, each.phase, each.failure) for each in run.attempts)
+        seen.append((repr(attempts), [(each.prompt, each.max_new, each.min_new) for each in submitted]))
+    assert seen[0] != seen[1]
+
+
+def spaced(session, number):
+    """The same session with pauses that differ from turn to turn; the last reply of one was given up at once."""
+    turns = [
+        dataclasses.replace(turn, gap=Gap("tool", 1.0 + (turn.index * 7 + number * 3) % 11)) for turn in session.turns
+    ]
+    if number == 1:
+        turns[-1] = dataclasses.replace(turns[-1], output=Output(0), reply=None)
+    return dataclasses.replace(session, turns=tuple(turns))
+
+
+def test_both_drivers_send_the_same_of_a_plan_that_begins_in_the_middle(write, tmp_path):
+    trace = write(*(spaced(linear(9, id=f"s{n}", fresh=40 + n, reply=6), n) for n in range(4)))
+    keys = ["load.sessions=1", "start={by: time, min: 0.3, max: 0.7}", "warmup={turns: 3}", "measure={turns: 6}"]
+    sets = [*keys, "gaps={scale: 0.01, tree_idle_cap: 50ms, system_idle_cap: 20ms}", "salt=session", "seed=3"]
+    one, other = (
+        play(trace, plan=load_plan(), out=tmp_path / name, sets=sets, salt="x")
+        for name, play in (("r", replay), ("s", simulate))
+    )
+    sent = [[(each.phase, *shape(each)) for each in run.attempts] for run in (one, other)]
+    assert sent[0] == sent[1]
+    assert [each.phase for each in other.attempts].count("warmup") == 3 + 1  # with the turn that primes
+    assert [each.phase for each in other.attempts].count("measure") == 6
+    assert one.books() == other.books()

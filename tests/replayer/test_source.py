@@ -37,6 +37,15 @@ def test_shuffled_by_the_seed_and_anew_in_each_pass():
     assert one[:8] != one[8:]
 
 
+def test_some_are_played_first_and_not_again_in_that_pass():
+    assert ids(Source(trace(*"abcd"), first=(2, 0), recycle=True), 8) == "cabdabcd"
+    assert ids(Source(trace(*"abcd"), first=(3, 3))) == "ddabc"  # one may be found in two lanes
+    assert ids(Source(trace(*"ab"), first=(0, 1), recycle=True), 5) == "ababa"  # all of them: the next pass follows
+    shuffled = ids(Source(trace(*"abcdef"), first=(4,), shuffle=True))
+    assert shuffled[0] == "e"
+    assert sorted(shuffled) == list("abcdef")
+
+
 def test_what_sends_nothing_is_dropped_and_counted_once():
     source = Source(trace(*"abc"), recycle=True, keep=lambda session: session.id != "b")
     assert ids(source, 5) == "acaca"
