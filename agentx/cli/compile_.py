@@ -12,6 +12,7 @@ EPILOG = """\
 examples:
   agentx compile cap/ -o b.trace                         lengths, identities and times; no text, no names
   agentx compile cap/ -o b.trace --level shape-coarse    lengths on powers of two, times on one digit
+  agentx compile cap/ -o b.trace --template 1+1          the embedded engine's template: a token per message, one more
   agentx compile cap/ -o b.trace --level text            redacted text: known secrets are gone, content is not
 
 The books (exchanges read = used + merged + dropped), what the capture cannot tell, and what is still linkable in the
@@ -29,6 +30,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="what the trace may say: exact lengths and times, coarse ones, or redacted text too "
         "(default: %(default)s)",
     )
+    parser.add_argument(
+        "--template",
+        type=_template,
+        default=(0, 0),
+        metavar="N+M",
+        help="tokens that the recorded server's chat template adds to each message and to a prompt, left out of the "
+        "parts so that a replay does not send them twice (default: 0+0, not known)",
+    )
     parser.add_argument("--key", type=Path, metavar="FILE", help="the capture's key, where it was moved")
 
 
@@ -36,11 +45,13 @@ def run(args: argparse.Namespace) -> int:
     from tqdm import tqdm
 
     from agentx.recorder.compiling import compile_capture
+    from agentx.recorder.weaving import Template
 
     if args.capture.resolve() in [args.out.resolve(), *args.out.resolve().parents]:
         raise BadInput("the trace must lie outside the capture", file=args.out, hint="a capture is never shared")
     with tqdm(unit="exchange", disable=None, leave=False) as bar:
-        done = compile_capture(args.capture, args.out, args.level, args.key, progress=bar.update)
+        template = Template(*args.template)
+        done = compile_capture(args.capture, args.out, args.level, args.key, template, progress=bar.update)
     lines = [*done.books.lines(), *done.linkability.lines()]
     if done.redacted is not None:
         found = ", ".join(f"{count:,} {kind}" for kind, count in sorted(done.redacted.items())) or "none found"
@@ -48,3 +59,10 @@ def run(args: argparse.Namespace) -> int:
     lines.append(f"wrote {args.out}: {done.sessions:,} sessions, {done.turns:,} turns, level {args.level}")
     print("\n".join(lines), file=sys.stderr)
     return EXIT_OK
+
+
+def _template(text: str) -> tuple[int, int]:
+    message, plus, prompt = text.partition("+")
+    if not (plus and message.isdecimal() and prompt.isdecimal() and max(int(message), int(prompt)) <= 1000):
+        raise argparse.ArgumentTypeError(f"should be two numbers such as 5+3, not {text!r}")
+    return int(message), int(prompt)

@@ -30,7 +30,7 @@ from agentx.recorder.lineage import Kin, Line, Linked, link, sessions
 from agentx.recorder.names import Names
 from agentx.recorder.privacy import Linkability, coarse
 from agentx.recorder.redaction import Redactor
-from agentx.recorder.weaving import Named, Weaver, Woven
+from agentx.recorder.weaving import NO_TEMPLATE, Named, Template, Weaver, Woven
 from agentx.trace import TraceWriter
 
 Level = Literal["shape", "shape-coarse", "text"]
@@ -213,9 +213,13 @@ def compile_capture(
     out: Path,
     level: Level = "shape",
     key_file: Path | None = None,
+    template: Template = NO_TEMPLATE,
     progress: Callable[[], object] = lambda: None,
 ) -> Compiled:
-    """Make a trace from a capture. Raises BadInput for what is no capture, has no key or holds no model call."""
+    """Make a trace from a capture. Raises BadInput for what is no capture, has no key or holds no model call.
+
+    `template`: what the recorded server's chat template adds; a replay adds its own server's again.
+    """
     reader = CaptureReader(folder)
     key = read_key(key_file or key_path(reader.manifest["id"]), reader.manifest["key"])
     books = Books(row="exchange", unknowable=UNKNOWABLE)
@@ -235,11 +239,11 @@ def compile_capture(
         items,
         books,
         Names(),
-        Weaver(items, _shared(kins), _ratios(turns), redactor),
+        Weaver(items, _shared(kins), _ratios(turns), template, redactor),
         linked,
         min(turn.opened for turn in turns),
     )
-    done = _write(compiler, kins, out, _header(level, key, reader, books), level)
+    done = _write(compiler, kins, out, _header(level, key, reader, books, template), level)
     return replace(done, redacted=dict(redactor.counts) if redactor is not None else None)
 
 
@@ -313,13 +317,14 @@ def _ratios(turns: Sequence[Turn]) -> dict[str, float]:
     return {model: sizes[model] / count for model, count in tokens.items()}
 
 
-def _header(level: Level, key: CaptureKey, reader: CaptureReader, books: Books) -> Header:
+def _header(level: Level, key: CaptureKey, reader: CaptureReader, books: Books, template: Template) -> Header:
     """No clock, host, path or upstream. The scope names the capture to those who have its key, and to no one else."""
     scope = key.digest("scope", f"{reader.manifest['id']} {level}".encode(), 8).hex()
     provenance = {
         "compiler": "agentx compile",
         "level": level,
         "canonical": {"version": VERSION, "rules": list(RULES)},
+        "template": template._asdict(),
         "losses": books.losses(),
         "cannot_tell": list(UNKNOWABLE),
     }

@@ -13,6 +13,7 @@ from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from agentx.core import Content, Output, Piece, Prompt, Segment, Text
 from agentx.errors import BadInput
@@ -21,6 +22,16 @@ from agentx.recorder.redaction import Redactor, secrets_left
 
 Named = tuple[str, int]  # a model and an item's number
 BYTES_PER_TOKEN = 4.0  # where no usage of the capture says better
+
+
+class Template(NamedTuple):
+    """Tokens that the server's chat template adds: to each message, and once to a prompt. They are no part's."""
+
+    message: int = 0
+    prompt: int = 0
+
+
+NO_TEMPLATE = Template()
 
 
 @dataclass(slots=True)
@@ -54,9 +65,15 @@ class Weaver:
     """
 
     def __init__(
-        self, items: Items, shared: set[Named], ratios: Mapping[str, float], redactor: Redactor | None = None
+        self,
+        items: Items,
+        shared: set[Named],
+        ratios: Mapping[str, float],
+        template: Template,
+        redactor: Redactor | None = None,
     ) -> None:
-        self._items, self._shared, self._ratios, self._redactor = items, shared, ratios, redactor
+        self._items, self._shared, self._ratios = items, shared, ratios
+        self._template, self._redactor = template, redactor
         self.file = Shelf()
         self._own = Shelf()
         self._next = 1
@@ -78,22 +95,29 @@ class Weaver:
         if parent is not None and before is not None and shared == len(before.numbers):
             carried = parent.unattributed
         estimated: list[str] = []
-        told = last.reply.usage.prompt
+        told, frame = last.reply.usage.prompt, self._frame(numbers)
         known = sum(piece.tokens for piece in each if piece is not None)
         if told is None:
             estimated.append("isl")
-            told = known + carried + self._estimate([n for n, p in zip(numbers, each, strict=True) if p is None], model)
-        self._fill(numbers, each, told - carried - known, model)
-        isl = told
-        self._cut(each, isl)
+            new = [number for number, piece in zip(numbers, each, strict=True) if piece is None]
+            told = known + carried + frame + self._estimate(new, model)
+        isl, content = told, max(told - frame, 0)
+        self._fill(numbers, each, content - carried - known, model)
+        self._cut(each, content)
         pieces = joined(piece for piece in each if piece is not None and piece.tokens)
-        unattributed = isl - sum(piece.tokens for piece in pieces)
+        unattributed = content - sum(piece.tokens for piece in pieces)
         self.notes["prompt with tokens that no part accounts for"] += unattributed > carried
         output, reply, reply_pieces = self._reply(last, model, estimated)
         keep = _kept(parent.pieces, pieces) if parent is not None else 0
         prompt = Prompt(tuple(pieces[keep:]), base if keep else None, keep)
         told_not = tuple(estimated)
         return Woven(prompt, pieces, each, isl, output, reply, unattributed, told_not, model, reply_pieces)
+
+    def _frame(self, numbers: array[int]) -> int:
+        """The tokens of a prompt that are its chat template's: tools and system texts are one message."""
+        leading = self._items.leading(numbers)
+        rest = sum(1 for number in numbers[leading:] if not self._items.known[number].glued)
+        return self._template.message * (rest + bool(leading)) + self._template.prompt
 
     def _resolved(self, turn: Turn, parent: Woven | None, shared: int, before: Turn | None) -> list[Piece | None]:
         """Where each item lies that is known; None for new ones."""
@@ -192,9 +216,9 @@ class Weaver:
     def _tokens(self, size: int, model: str) -> int:
         return max(1, round(size / self._ratios.get(model, BYTES_PER_TOKEN)))
 
-    def _cut(self, each: list[Piece | None], isl: int) -> None:
+    def _cut(self, each: list[Piece | None], content: int) -> None:
         """Take from the end what is more than the prompt holds."""
-        over = sum(piece.tokens for piece in each if piece is not None) - isl
+        over = sum(piece.tokens for piece in each if piece is not None) - content
         if over > 0:
             self.notes["prompt shorter by the usage than its parts: cut at its end"] += 1
         for at in range(len(each) - 1, -1, -1):
@@ -243,17 +267,18 @@ class Weaver:
 def split(total: int, weights: Sequence[int]) -> list[int]:
     """`total` in shares proportional to `weights`, at least one each where there is enough; they add up to it."""
     whole = sum(weights)
-    positive = sum(1 for weight in weights if weight)
-    if not positive:
+    if not whole:
         return [0] * len(weights)
-    floor = 1 if total >= positive else 0
-    spare = total - floor * positive
-    shares, given, seen = [], 0, 0
-    for weight in weights:
+    shares, seen = [], 0
+    for weight in weights:  # the difference of running totals: remainders even out
+        shares.append(total * (seen + weight) // whole - total * seen // whole)
         seen += weight
-        upto = spare * seen // whole  # of all so far: the remainders even out
-        shares.append(upto - given + (floor if weight else 0))
-        given = upto
+    empty = [at for at, weight in enumerate(weights) if weight and not shares[at]]
+    if empty and total >= sum(1 for weight in weights if weight):
+        for donor in sorted(range(len(shares)), key=lambda at: -shares[at]):
+            while empty and shares[donor] > 1:
+                shares[donor] -= 1
+                shares[empty.pop()] = 1
     return shares
 
 

@@ -205,6 +205,13 @@ def test_what_is_recorded_is_what_the_trace_says(tmp_path: Path, engine: str) ->
     ]
     assert told == usage
     assert all(turn.observed and turn.observed.ttft for session in sessions for turn in session.turns)
+    told_twice = subprocess.run(
+        [*words, "--template", "1+1"], capture_output=True, cwd=tmp_path, env=environment, check=False
+    )
+    assert told_twice.returncode == 0
+    # The engine's own count: four bytes a token, whatever the bytes are, and its markers are nobody's.
+    sizes = [[piece.tokens for piece in session.pieces(1)] for session in read_trace(tmp_path / "b.trace")]
+    assert sizes == [[80, 20, 8, 2], [80, 20, 8, 2]]
     # An unbounded cache could have given one token more than the server did: it never stores the last one.
     possible = [sum(reuse.reused) for reuse in possible_by_turn(iter(sessions))]
     observed = [cached for each in usage for _, _, cached in each]

@@ -21,7 +21,9 @@ def test_shares_add_up_and_none_is_empty_where_there_is_enough(total: int, weigh
 
 def test_shares_follow_the_weights() -> None:
     assert split(100, [1, 1]) == [50, 50]
-    assert split(1000, [300, 100]) == [749, 251]  # one each first, the rest by weight
+    assert split(1000, [300, 100]) == [750, 250]
+    assert split(5, [1000, 1, 1]) == [3, 1, 1]
+    assert split(2, [1000, 1, 1]) == [1, 0, 1]  # there is not enough for one each
     assert split(10, [0, 5]) == [0, 10]
 
 
