@@ -18,9 +18,11 @@ from agentx.recorder.capture_reader import Exchange
 from agentx.recorder.decoding import Undecodable, decoded
 from agentx.recorder.imports.books import Account
 from agentx.recorder.keys import CaptureKey
+from agentx.recorder.memo import Memo
 from agentx.recorder.replies import Reply, read_reply
 
 BACK_OFF = 120.0  # s between a failure and its retry, where the client does not say that it is one
+SEEN = 100_000  # items that are recognised by identity
 CALL_IDS = ("x-client-request-id", "idempotency-key", "x-codex-inference-call-id")
 
 
@@ -30,10 +32,20 @@ class Items:
     def __init__(self, key: CaptureKey, keep_texts: bool) -> None:
         self._key, self._keep = key, keep_texts
         self._numbers: dict[bytes, int] = {}
+        self._seen: dict[int, tuple[Item, int]] = {}  # by identity: the parts that occur again give the same objects
+        self.memo: Memo[tuple[Item, ...]] = Memo()
         self.known: list[Item] = []
         self.text_digests: list[tuple[bytes, ...]] = []
 
     def number(self, item: Item) -> int:
+        seen = self._seen.get(id(item))
+        if seen is None:
+            if len(self._seen) > SEEN:
+                self._seen.clear()
+            seen = self._seen[id(item)] = (item, self._number(item))  # kept with it, so that no other can be meant
+        return seen[1]
+
+    def _number(self, item: Item) -> int:
         digest = self._key.digest("item", item.key)
         number = self._numbers.get(digest)
         if number is None:
@@ -121,7 +133,9 @@ def read_attempt(exchange: Exchange, items: Items, key: CaptureKey) -> Attempt |
     if exchange.body is None or exchange.asked is None or exchange.why == "the request was cut":
         return f"the request is not on record: {exchange.why or 'it was cut'}"
     try:
-        call = read_call(exchange.wire, decoded(exchange.body, exchange.header("content-encoding") or ""))
+        coding = exchange.header("content-encoding") or ""
+        parts = (decoded(exchange.body, coding),) if coding not in ("", "identity") else exchange.parts
+        call = read_call(exchange.wire, parts, items.memo)
     except NotACall as error:
         return f"no model call: {error}"
     except Undecodable as error:

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any
 
 from agentx.core import Layer
+from agentx.recorder.memo import Memo
 
 VERSION = 1
 RULES = (
@@ -80,15 +81,15 @@ class ToolCall:
     texts: tuple[str, ...] = ()
 
 
-def read_call(wire: str, body: bytes) -> Call:
-    """The request of a wire. Raises NotACall for what is not JSON, or is no prompt."""
-    request = load(body)
+def read_call(wire: str, parts: Sequence[bytes], memo: Memo[tuple[Item, ...]]) -> Call:
+    """The request of a wire, its body in parts. Raises NotACall for what is not JSON, or is no prompt."""
+    request = _load(parts, memo)
     if wire == "chat":
-        items = [*_tools(request), *_messages(request.get("messages"))]
+        items = [*_tools(request, memo), *_messages(request.get("messages"), memo)]
     elif wire == "messages":
-        items = [*_tools(request), *_system(request.get("system")), *_messages(request.get("messages"))]
+        items = [*_tools(request, memo), *_system(request.get("system")), *_messages(request.get("messages"), memo)]
     elif wire == "responses":
-        items = [*_tools(request), *_system(request.get("instructions")), *_responses(request.get("input"))]
+        items = [*_tools(request, memo), *_system(request.get("instructions")), *_responses(request.get("input"))]
     else:
         items = list(_plain(_first(request, "prompt", "input_ids", "text")))
     previous = request.get("previous_response_id")
@@ -105,10 +106,9 @@ def read_call(wire: str, body: bytes) -> Call:
     )
 
 
-def load(body: bytes) -> dict[str, Any]:
-    """A body as a JSON object. Raises NotACall."""
+def _load(parts: Sequence[bytes], memo: Memo[tuple[Item, ...]]) -> dict[str, Any]:
     try:
-        value = json.loads(body)
+        value = memo.load(parts)
     except (ValueError, RecursionError):
         raise NotACall("it is not JSON") from None
     if not isinstance(value, dict):
@@ -151,11 +151,15 @@ def _first(request: Mapping[str, Any], *names: str) -> Any:
 # --- tools and system --------------------------------------------------------------------------------------------
 
 
-def _tools(request: Mapping[str, Any]) -> Iterator[Item]:
+def _tools(request: Mapping[str, Any], memo: Memo[tuple[Item, ...]]) -> Iterator[Item]:
     tools = request.get("tools")
     for tool in tools if isinstance(tools, list) else []:
-        key = _key(clean(tool))
-        yield Item("tools", b"tool:" + key, len(key), (key.decode("utf-8", "replace"),))
+        yield from memo.made(tool, _tool) if isinstance(tool, dict) else _tool(tool)
+
+
+def _tool(tool: Any) -> tuple[Item, ...]:
+    key = _key(clean(tool))
+    return (Item("tools", b"tool:" + key, len(key), (key.decode("utf-8", "replace"),)),)
 
 
 def _system(value: Any) -> Iterator[Item]:
@@ -227,26 +231,27 @@ def _weight(block: Mapping[str, Any]) -> int:
 # --- messages ----------------------------------------------------------------------------------------------------
 
 
-def _messages(value: Any) -> Iterator[Item]:
+def _messages(value: Any, memo: Memo[tuple[Item, ...]]) -> Iterator[Item]:
     """Items of chat messages or of Anthropic's, whose shapes do not contradict each other."""
-    if not isinstance(value, list):
-        return
     leading = True
-    for message in value:
+    for message in value if isinstance(value, list) else []:
         if not isinstance(message, dict):
             continue
-        role = str(message.get("role"))
-        if role in ("system", "developer"):
+        if message.get("role") in ("system", "developer"):
             for block in _blocks(message.get("content")):
                 yield _item("system" if leading else "user", "system", [block])
-            continue
-        leading = False
-        if role == "assistant":
-            yield from assistant(message)
-        elif role in ("tool", "function"):
-            yield _answer(message.get("tool_call_id"), message.get("content"))
         else:
-            yield from _user(message.get("content"))
+            leading = False
+            yield from memo.made(message, _message)
+
+
+def _message(message: dict[str, Any]) -> tuple[Item, ...]:
+    role = message.get("role")
+    if role == "assistant":
+        return tuple(assistant(message))
+    if role in ("tool", "function"):
+        return (_answer(message.get("tool_call_id"), message.get("content")),)
+    return tuple(_user(message.get("content")))
 
 
 def _answer(call: Any, content: Any) -> Item:

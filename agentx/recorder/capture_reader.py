@@ -37,7 +37,8 @@ class Exchange:
     """One HTTP exchange of a capture. Times are nanoseconds since the epoch by the run's anchored monotonic clock.
 
     `asked`: the request was whole. `head`: the response's head came. `ids` are (header, pseudonym) pairs. `body` and
-    `reply` are bytes as they passed, content codings included; `body` is None when it is not on record. `cause` is
+    `reply` are bytes as they passed, content codings included; `body` is None when it is not on record; `parts` are
+    the stretches that it was stored in. `cause` is
     one of `copies.CAUSES`, or "recorder_crash" when no end was written. `why` says what is missing of the copy.
     """
 
@@ -63,6 +64,7 @@ class Exchange:
     cause: str
     detail: str
     why: str
+    parts: tuple[bytes, ...] = ()
 
     def header(self, name: str) -> str | None:
         return next((value for key, value in self.headers if key == name), None)
@@ -190,7 +192,7 @@ class CaptureReader:
             self._held -= len(self._unpacked.popitem(last=False)[1])
         return data
 
-    def _body(self, numbers: array[int] | None) -> bytes | None:
+    def _stored(self, numbers: array[int] | None) -> tuple[bytes, ...] | None:
         if numbers is None:
             return None
         parts = []
@@ -199,11 +201,12 @@ class CaptureReader:
             if part is None:
                 return None
             parts.append(part)
-        return b"".join(parts)
+        return tuple(parts)
 
     def _exchange(self, number: int, live: _Open, end: dict[str, Any] | None) -> Exchange:
         shift, request, head, opened = live.shift, live.request, live.head, live.body
-        body = self._body(live.numbers)
+        parts = self._stored(live.numbers)
+        body = b"".join(parts) if parts is not None else None
         why = str(end["lost"]) if end is not None else "the recorder was killed"
         if body is None and request is not None and "new" in request:
             why = why or "parts of the request are lost"
@@ -230,6 +233,7 @@ class CaptureReader:
             cause=str(end["cause"]) if end is not None else "recorder_crash",
             detail=str(end["detail"]) if end is not None else "",
             why=why,
+            parts=parts or (),
         )
 
 

@@ -9,10 +9,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentx.recorder.canonical import ID_BLOCK, TEXT_BLOCK, NotACall, argument_texts, read_call, tool_calls
+from agentx.recorder.canonical import ID_BLOCK, TEXT_BLOCK, Call, NotACall, argument_texts, tool_calls
 from agentx.recorder.canonical import assistant as assistant_items
+from agentx.recorder.canonical import read_call as read_parts
+from agentx.recorder.memo import Memo
+from agentx.recorder.parts import split
 
 CALL = {"id": "t", "type": "function", "function": {"name": "f", "arguments": '{"a": "b"}'}}
+
+
+def read_call(wire: str, body: bytes) -> Call:
+    """The call of a body; as it is stored, in parts, it is the same."""
+    whole = read_parts(wire, [body], Memo())
+    assert read_parts(wire, split(body), Memo()) == whole
+    return whole
 
 
 def items(wire: str, request: dict[str, Any]) -> list[tuple[str, bytes]]:
