@@ -35,7 +35,6 @@ from agentx.trace import TraceWriter
 
 Level = Literal["shape", "shape-coarse", "text"]
 LEVELS: tuple[Level, ...] = ("shape", "shape-coarse", "text")
-_DEAD = frozenset({400, 401, 403, 404, 405, 413, 415, 422})  # statuses of requests that no model computed
 UNKNOWABLE = (
     "why a pause was: a tool's time holds the wait for a permission, a human's the client's own work",
     "how long each of several tools ran",
@@ -268,11 +267,12 @@ def _attempts(
 def _computed(turn: Turn, books: Books) -> bool:
     """Whether a model computed anything for a turn; what was refused or never answered is no turn."""
     last = turn.last
-    if last.reply.whole or (last.status is not None and 200 <= last.status < 300):
+    if last.reply.whole or last.reply.usage.prompt is not None or last.reply.size:
         books.rows.used += 1
         return True
     books.rows.merged -= len(turn.attempts) - 1
-    reason = f"never answered: {last.reply.error}" if last.cause != "client_abort" else "given up before an answer"
+    gone = last.cause in ("client_abort", "recorder_stopped")
+    reason = "given up before an answer" if gone else f"never answered: {last.reply.error or 'an empty reply'}"
     books.rows.dropped[reason] += len(turn.attempts)
     return False
 

@@ -48,6 +48,7 @@ ANCHOR = 60.0  # s between two clock anchors
 PIECE = 256 << 10  # bytes of a response that are collected before they are written
 MAX_BODY = 256 << 20  # bytes of one body that are kept; what is longer is cut there, and marked
 MAX_CODED = 16 << 20  # bytes of a compressed response, which waits for its end
+MAX_SEARCHED = 64 << 20  # bytes that a compressed body may become when it is searched for credentials
 SQUEEZE = 512  # bytes from which compressing is worth its time
 
 
@@ -103,6 +104,13 @@ class Writer:
         self._ended = [0, 0]  # exchanges of this group: all, incomplete
         self._anchored: float | None = None
         self._failing = False
+        self._handlers: dict[str, Callable[[_Live, Event], None]] = {
+            "request": self._request,
+            "asked": self._asked,
+            "head": self._head,
+            "data": self._data,
+            "end": self._end,
+        }
         self._stopping = threading.Event()
         self._outcome: Future[None] = Future()
         self._thread = threading.Thread(target=self._run, name="agentx-capture", daemon=True)
@@ -188,14 +196,7 @@ class Writer:
         live = self._live.get(event.exchange)
         if live is None:
             return
-        handlers: dict[str, Callable[[_Live, Event], None]] = {
-            "request": self._request,
-            "asked": self._asked,
-            "head": self._head,
-            "data": self._data,
-            "end": self._end,
-        }
-        handlers[event.kind](live, event)
+        self._handlers[event.kind](live, event)
 
     def _frame(self, kind: str, body: dict[str, Any]) -> None:
         self._frames.append(encode(kind, body))
@@ -274,7 +275,7 @@ class Writer:
             return body
         if coding not in ("", "identity"):
             try:
-                plain = decoded(body, coding)
+                plain = decoded(body, coding, MAX_SEARCHED)
             except Undecodable:
                 return None if live.status >= 400 else body  # an error is what echoes a credential
             return None if any(secret in plain for secret in live.secrets) else body

@@ -391,6 +391,26 @@ def test_the_coarse_level(maker: Maker, tmp_path: Path) -> None:
     assert lint(tmp_path / "b.trace").errors == 0
 
 
+@pytest.mark.parametrize(
+    ("reply", "more", "reason"),
+    [
+        (b"<html>hello</html>", {}, "never answered: the reply is not JSON"),
+        (b'{"error": {"type": "overloaded_error"}}', {}, "never answered: overloaded_error"),  # with status 200
+        (b"", {"reply_headers": [SSE]}, "never answered: an empty reply"),
+        (b"", {"status": 0, "cause": "client_abort"}, "given up before an answer"),
+        (b"no", {"status": 500}, "never answered: status 500"),
+        (b"", {"status": 0, "cause": "upstream_unreachable"}, "never answered: no answer"),
+        (b"x", {"reply_headers": [("Content-Encoding", "br")]}, "never answered: "),
+    ],
+)
+def test_what_no_model_computed_is_no_turn(maker: Maker, reply: bytes, more: dict[str, Any], reason: str) -> None:
+    maker.exchange(0, chat([user("one")]), reply, **more)
+    maker.exchange(500, chat([user("two")]), chat_reply("hi", 5, 1))
+    (session,), _, done = maker.compile()
+    assert len(session.turns) == 1
+    assert [text.startswith(reason) for text in done.books.rows.dropped] == [True]
+
+
 def test_the_text_level(maker: Maker) -> None:
     """Text as it was, without the secrets; the redacted prompts still go on from each other."""
     key = "sk-" + "ant-api03-planted0123456789"
