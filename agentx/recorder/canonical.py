@@ -16,6 +16,7 @@ from hashlib import blake2b
 from typing import Any
 
 from agentx.core import Layer
+from agentx.recorder.identity import body_ids
 from agentx.recorder.memo import Memo
 
 VERSION = 1
@@ -100,7 +101,7 @@ def read_call(wire: str, parts: Sequence[bytes], memo: Memo[tuple[Item, ...]]) -
     return Call(
         model if isinstance(model, str) else "",
         tuple(items),
-        tuple(_ids(request)),
+        tuple(body_ids(request)),
         previous if isinstance(previous, str) else None,
         sampling,
     )
@@ -371,36 +372,3 @@ def _plain(value: Any) -> Iterator[Item]:
             yield Item("user", b"ids:" + _key(ids), 4 * len(ids), tokens=len(ids), glued=at > 0)
     elif isinstance(value, list):
         raise NotACall("several prompts in one request are not read")
-
-
-# --- identities in the body --------------------------------------------------------------------------------------
-
-_OLD_USER = re.compile(r"_session_([0-9a-fA-F-]{8,})\Z")
-
-
-def _ids(request: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """(name, value) of what in a body names a conversation, best first."""
-    metadata = request.get("metadata")
-    if isinstance(metadata, dict):
-        user = metadata.get("user_id")
-        if isinstance(user, str):
-            if match := _OLD_USER.search(user):
-                yield "metadata.user_id", match[1]
-            else:
-                try:
-                    session = json.loads(user)["session_id"]
-                except (ValueError, KeyError, TypeError, RecursionError):
-                    session = None
-                if isinstance(session, str):
-                    yield "metadata.user_id", session
-        for name in ("session_id", "conversation_id"):
-            if isinstance(metadata.get(name), str):
-                yield f"metadata.{name}", metadata[name]
-    conversation = request.get("conversation")
-    if isinstance(conversation, dict):
-        conversation = conversation.get("id")
-    if isinstance(conversation, str):
-        yield "conversation", conversation
-    for name in ("prompt_cache_key", "litellm_session_id"):
-        if isinstance(request.get(name), str):
-            yield name, request[name]

@@ -23,7 +23,7 @@ from agentx.errors import BadInput
 from agentx.recorder.attempts import Attempt, Items, Turn, read_attempt, resolve_previous, turns_of
 from agentx.recorder.canonical import RULES, VERSION
 from agentx.recorder.capture_reader import CaptureReader
-from agentx.recorder.identity import OwnHeaders, said
+from agentx.recorder.identity import OwnHeaders, said, settled
 from agentx.recorder.imports.books import Books
 from agentx.recorder.keys import CaptureKey, key_path, read_key
 from agentx.recorder.lineage import Kin, Line, Linked, link, sessions
@@ -231,7 +231,7 @@ def compile_capture(
     if not turns:
         raise BadInput("the capture holds no model call that can be used", file=folder, hint=_why_none(books))
     own = _own_headers(reader.manifest)
-    linked = link(turns, [said(turn.last.ids, turn.last.body_ids, own) for turn in turns], items)
+    linked = link(turns, settled([said(turn.last.ids, turn.last.body_ids, own) for turn in turns]), items)
     kins = sessions(linked)
     redactor = Redactor(key) if level == "text" else None
     compiler = _Compiler(
@@ -321,7 +321,7 @@ def _header(level: Level, key: CaptureKey, reader: CaptureReader, books: Books, 
     """No clock, host, path or upstream. The scope names the capture to those who have its key, and to no one else."""
     scope = key.digest("scope", f"{reader.manifest['id']} {level}".encode(), 8).hex()
     provenance = {
-        "compiler": "agentx compile",
+        "importer": "agentx compile",
         "level": level,
         "canonical": {"version": VERSION, "rules": list(RULES)},
         "template": template._asdict(),

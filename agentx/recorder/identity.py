@@ -6,9 +6,11 @@ content. The order is that of trust: a client's own header, a gateway's, the bod
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 SESSION_HEADERS = (
     "x-claude-code-session-id",
@@ -75,5 +77,50 @@ def said(ids: Mapping[str, str], body_ids: Sequence[tuple[str, str]], own: OwnHe
     return Said(session, agent, parent, rule)
 
 
+def settled(all_of: Sequence[Said]) -> list[Said]:
+    """The same with grandchildren in their root's session: a child session that has children is an agent too."""
+    outer = {each.agent: each.session for each in all_of if each.agent is not None and each.agent != each.session}
+    return [_rooted(each, outer) for each in all_of]
+
+
+def _rooted(said: Said, outer: Mapping[str, str | None]) -> Said:
+    session, parent, seen = said.session, said.parent, {said.agent}
+    while session is not None and outer.get(session) is not None and session not in seen:
+        seen.add(session)
+        parent, session = parent or session, outer[session]
+    return replace(said, session=session, parent=parent)
+
+
 def _first(ids: Mapping[str, str], names: Sequence[str]) -> tuple[str | None, str | None]:
     return next(((name, ids[name]) for name in names if name in ids), (None, None))
+
+
+_OLD_USER = re.compile(r"_session_([0-9a-fA-F-]{8,})\Z")
+
+
+def body_ids(request: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """(name, value) of what in a request's body names a conversation, best first."""
+    metadata = request.get("metadata")
+    if isinstance(metadata, dict):
+        user = metadata.get("user_id")
+        if isinstance(user, str):
+            if match := _OLD_USER.search(user):
+                yield "metadata.user_id", match[1]
+            else:
+                try:
+                    session = json.loads(user)["session_id"]
+                except (ValueError, KeyError, TypeError, RecursionError):
+                    session = None
+                if isinstance(session, str):
+                    yield "metadata.user_id", session
+        for name in ("session_id", "conversation_id"):
+            if isinstance(metadata.get(name), str):
+                yield f"metadata.{name}", metadata[name]
+    conversation = request.get("conversation")
+    if isinstance(conversation, dict):
+        conversation = conversation.get("id")
+    if isinstance(conversation, str):
+        yield "conversation", conversation
+    for name in ("prompt_cache_key", "litellm_session_id"):
+        if isinstance(request.get(name), str):
+            yield name, request[name]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentx.recorder.identity import OwnHeaders, Said, said
+from agentx.recorder.identity import OwnHeaders, Said, said, settled
 
 
 @pytest.mark.parametrize(
@@ -35,3 +35,11 @@ from agentx.recorder.identity import OwnHeaders, Said, said
 )
 def test_rules(ids: dict[str, str], body: list[tuple[str, str]], expected: Said) -> None:
     assert said(ids, body, OwnHeaders(session=("x-mine",))) == expected
+
+
+def test_grandchildren_are_in_their_roots_session() -> None:
+    """Clients whose subagents are sessions name only the session above: the chain is followed to its end."""
+    root, child, grandchild = Said("r"), Said("r", "c"), Said("c", "g")
+    assert settled([root, child, grandchild]) == [root, child, Said("r", "g", "c")]
+    assert settled([Said("a", "b"), Said("b", "a")])[0].session in ("a", "b")  # a circle ends
+    assert settled([Said("s", "x"), Said("t", "y")]) == [Said("s", "x"), Said("t", "y")]
