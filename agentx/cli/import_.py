@@ -19,9 +19,22 @@ EPILOG = """examples:
   agentx import weka trace_0277.json -o one.trace
   agentx import mooncake conversation.jsonl -o conv.trace
   agentx import mooncake seconds.jsonl --unit s -o conv.trace
+  agentx import azure code.csv -o code.trace
 
 The books (rows read = used + merged + dropped) and what the source cannot tell go to stderr.
 """
+
+# format -> (module under recorder/imports, what its files are); those of a file or a folder, without options
+FORMATS: dict[str, tuple[str, str]] = {
+    "trie": ("trie", "rows of lengths of Applied Compute's inference benchmark, JSON Lines"),
+    "azure": ("azure", "Azure LLM inference trace, CSV"),
+    "burstgpt": ("burstgpt", "BurstGPT, CSV"),
+    "bailian": ("bailian", "Bailian (Qwen) traces: chats with block hashes, JSON Lines"),
+    "tracelab": ("tracelab", "TraceLab: recorded rounds, JSON Lines, or its session runner's CSV"),
+    "trtllm": ("trtllm", "TensorRT-LLM scaffolding traces, JSON"),
+    "chats": ("chats", "conversations with text, as vLLM's multi-turn benchmark plays them, or ShareGPT, JSON"),
+    "mlperf": ("mlperf", "MLPerf agentic inference: messages with text, JSON Lines"),
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,7 +52,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     mooncake.add_argument("--block", type=int, default=512, metavar="N", help="tokens of a block (default: 512)")
     mooncake.set_defaults(convert=_mooncake)
-    for each in (weka, mooncake):
+    others = [formats.add_parser(name, help=what) for name, (_, what) in FORMATS.items()]
+    for each in others:
+        each.add_argument("paths", nargs="+", type=Path, metavar="PATH", help="a file, or a folder of them")
+        each.set_defaults(convert=_files)
+    for each in (weka, mooncake, *others):
         each.add_argument("-o", "--out", required=True, type=Path, metavar="OUT", help="the trace to write")
 
 
@@ -69,6 +86,16 @@ def _mooncake(args: argparse.Namespace) -> Books:
         return import_mooncake(
             args.paths[0], args.out, unit=args.unit, rows=args.rows, block=args.block, progress=lambda _: tick()
         )
+
+
+def _files(args: argparse.Namespace) -> Books:
+    from importlib import import_module
+
+    from agentx.recorder.imports.running import import_files
+
+    format = import_module(f"agentx.recorder.imports.{FORMATS[args.format][0]}").make_format()
+    with _bar("session") as tick:
+        return import_files(format, args.paths, args.out, tick)
 
 
 @contextmanager

@@ -21,6 +21,10 @@ class Account:
     merged: int = 0
     dropped: Counter[str] = field(default_factory=Counter)
 
+    def drop(self, reason: str, count: int = 1) -> None:
+        if count:
+            self.dropped[reason] += count
+
     @property
     def missing(self) -> int:
         """How many of the things that were read are in no column; 0 when the account balances."""

@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 
-from agentx.core import Header, Session
+from agentx.core import Header, Segment, Session
 from agentx.errors import BadInput
 from agentx.frames import FrameWriter, WriteFailed, encode
 from agentx.recorder.imports.books import Books
@@ -38,12 +38,16 @@ class Draft:
         first = self._header_frame(header)
         self._body_at = len(first)
         self._file.write_bytes(first)
+        self._shared: dict[int, Segment] = {}
 
     def _header_frame(self, header: Header) -> bytes:
         return self._frame("header", {"version": VERSION, **header_body(header)})
 
     def session(self, session: Session) -> None:
-        for kind, body in session_frames(session):
+        """Write a session, behind the file's segments that it is the first to have."""
+        new = {id: segment for id, segment in session.shared.items() if self._shared.get(id) != segment}
+        self._shared.update(new)
+        for kind, body in session_frames(session, new.values()):
             self._file.write_bytes(self._frame(kind, body))
 
     def finish(self, sources: Sequence[str], books: Books) -> Header:

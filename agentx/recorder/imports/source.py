@@ -21,13 +21,15 @@ from agentx.trace_lines import lines_of
 _SIGNATURES: tuple[tuple[frozenset[str], str], ...] = (
     (frozenset({"frame"}), "an agentx trace in its JSON Lines form"),
     (frozenset({"requests", "block_size"}), "a Weka session (agentx import weka)"),
-    (frozenset({"input_length", "output_length", "chat_id"}), "a Bailian trace"),
+    (frozenset({"input_length", "output_length", "chat_id"}), "a Bailian trace (agentx import bailian)"),
     (frozenset({"input_length", "output_length"}), "a Mooncake trace (agentx import mooncake)"),
-    (frozenset({"num_turns", "input_prompt_length"}), "a trie workload"),
-    (frozenset({"trace_id", "events"}), "a TensorRT-LLM scaffolding trace"),
+    (frozenset({"num_turns", "input_prompt_length"}), "a trie workload (agentx import trie)"),
+    (frozenset({"trace_id", "events"}), "a TensorRT-LLM scaffolding trace (agentx import trtllm)"),
     (frozenset({"log"}), "a HAR file"),
     (frozenset({"resourceSpans"}), "an OpenTelemetry export"),
-    (frozenset({"messages"}), "a file of chat messages"),
+    (frozenset({"session_id", "input_tokens_total"}), "a TraceLab round (agentx import tracelab)"),
+    (frozenset({"conversation_id", "role"}), "an MLPerf agentic row (agentx import mlperf)"),
+    (frozenset({"messages"}), "a file of chat messages (agentx import chats)"),
 )
 
 

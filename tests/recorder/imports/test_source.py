@@ -46,7 +46,7 @@ def test_in_a_document_the_line_is_the_documents_own() -> None:
         ({"frame": "header"}, "an agentx trace in its JSON Lines form"),
         ({"requests": [], "block_size": 64}, "a Weka session (agentx import weka)"),
         ({"input_length": 1, "output_length": 1}, "a Mooncake trace (agentx import mooncake)"),
-        ({"input_length": 1, "output_length": 1, "chat_id": 1}, "a Bailian trace"),
+        ({"input_length": 1, "output_length": 1, "chat_id": 1}, "a Bailian trace (agentx import bailian)"),
         ({"b": 1, "a": 2}, "an object with the keys a, b"),
         ([], "a JSON list"),
         (7, "the JSON value 7"),
