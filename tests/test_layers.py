@@ -20,7 +20,7 @@ LEVELS = [  # a module imports from its own unit and from lower levels
     {"wire"},
     {"reuse", "generator", "recorder", "engine"},
     {"replayer"},
-    {"reporter"},
+    {"reporter", "plots"},
     {"cli"},
 ]
 LEVEL = {unit: number for number, level in enumerate(LEVELS) for unit in level}
@@ -32,7 +32,7 @@ UNIT_OF = {
     "yamldata": "yamlspec",
     "__main__": "cli",
 }
-MAY_ALSO = {("cutting", "trace"), ("reuse", "results"), ("core", "errors")}
+MAY_ALSO = {("reporter", "plots"), ("cutting", "trace"), ("reuse", "results"), ("core", "errors")}
 
 
 def unit(module: str) -> str:

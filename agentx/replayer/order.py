@@ -46,7 +46,7 @@ def order_of(
 ) -> Order:
     """Resolve what the arguments mean; a workload's trace is generated in `scratch`. Raises BadInput."""
     plan_sets, target_sets = split_sets(sets)
-    known = _plan(plan, plan_sets)
+    known = plan_of(plan, plan_sets)
     name = trace if trace is not None else known.trace
     if name is None:
         raise BadInput("no trace to replay", hint="name one, or a plan that has a trace")
@@ -64,7 +64,8 @@ def order_of(
     return Order(path, made, known, resolve_target(asked, target_sets), folder, salt, notes)
 
 
-def _plan(plan: Plan | str | Path | None, sets: Sequence[str]) -> Plan:
+def plan_of(plan: Plan | str | Path | None, sets: Sequence[str]) -> Plan:
+    """The plan that an argument means, with overrides. Raises BadInput."""
     if plan is None:
         return load_plan(sets=sets)
     if isinstance(plan, Plan):

@@ -1,0 +1,73 @@
+"""agentx simulate as a command: the report or one document on stdout, a sweep's files, mistakes in one line."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from agentx.cli.main import main
+from agentx.core import Header
+from agentx.trace import TraceWriter
+from tests.making import linear
+
+
+@pytest.fixture
+def trace(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with TraceWriter(tmp_path / "t.trace", Header(name="t", scope="scope")) as writer:
+        for number in range(3):
+            writer.session(linear(4, id=f"s{number}", fresh=60, reply=8))
+    return "t.trace"
+
+
+def test_the_report_goes_to_stdout(trace, capsys):
+    assert main(["simulate", trace, "-o", "sim", "--sessions", "2", "--seed", "4"]) == 0
+    out, err = capsys.readouterr()
+    assert out.startswith("agentx report: t on laptop")
+    assert "seed 4" in out
+    assert "no plan given" in err
+    assert "results in sim" in err
+
+
+def test_json_is_one_document(trace, capsys):
+    assert main(["simulate", trace, "-o", "sim", "--json", "--salt", "mine"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["schema"] == "agentx/report/1"
+    assert document["run"]["salt"] == "mine"
+    assert document["run"]["requests_completed"] == 12
+
+
+def test_a_sweep_leaves_a_table_a_document_and_a_plot(trace, tmp_path, capsys):
+    words = ["simulate", trace, "--sweep", "target.cache.pool=600,4000", "-o", "sw", "--workers", "1"]
+    assert main(words) == 0
+    assert capsys.readouterr().out.startswith("agentx sweep: t, 2 simulations")
+    assert {path.name for path in (tmp_path / "sw").iterdir()} == {"000", "001", "sweep.svg", "sweep.json"}
+    assert main([*words[:-3], "sw2", "--json", "--workers", "1"]) == 0
+    assert json.loads(capsys.readouterr().out) == json.loads((tmp_path / "sw/sweep.json").read_text())
+
+
+MISTAKES = [
+    (["simulate"], "no trace to replay"),
+    (["simulate", "t.trace", "--target", "http://127.0.0.1:1"], "is an address, and only an engine can be simulated"),
+    (["simulate", "t.trace", "--workers", "2"], "there is no --sweep"),
+    (["simulate", "t.trace", "--sweep", "seed=1", "--workers", "0"], "at least 1 is needed"),
+    (["simulate", "t.trace", "--sweep", "sed=1"], "--sweep sed=1: sed: unknown key, did you mean 'seed'?"),
+    (["simulate", "t.trace", "--sweep", "seed="], "no values"),
+    (["simulate", "t.trace", "--set", "target.cache.pool=0"], "greater than or equal to 1"),
+]
+
+
+@pytest.mark.parametrize(("words", "says"), MISTAKES)
+def test_mistakes_are_one_line_and_leave_nothing(trace, tmp_path, capsys, words, says):
+    assert main(words) == 2
+    err = capsys.readouterr().err.splitlines()
+    assert says in err[-1]
+    assert len(err) <= 2  # what was chosen, where no plan was given
+    assert [path.name for path in tmp_path.iterdir()] == ["t.trace"]
+
+
+def test_a_run_in_which_every_turn_failed(trace, capsys):
+    words = ["simulate", trace, "-o", "sim", "--set", "timeouts.stall=1s", "--set", "target.timing.prefill_batch=9s"]
+    assert main(words) == 4
+    assert "every turn failed" in capsys.readouterr().err
