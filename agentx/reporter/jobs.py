@@ -1,6 +1,7 @@
 """Sessions as jobs: how long a whole one takes, and how many an hour brings.
 
-The latency is of plays that ran from their first turn to their last; cut and failed ones have none. Job-equivalents
+The latency is of plays that ran from their first turn to their last, all of them measured; cut and failed ones have
+none, nor have those that began in the middle or warmed the server. Job-equivalents
 also count what was done of the others: each completed turn is 1 / (turns of its play) of a job.
 """
 
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 
 from agentx.core import Attempt
 from agentx.reporter.spread import Spread, spread
-from agentx.reporter.throughput import Window
+from agentx.reporter.throughput import MEASURED, Window
 from agentx.reporter.turns import finished
 from agentx.results import RunResults
 
@@ -45,7 +46,12 @@ class Jobs:
 
 def jobs_of(run: RunResults, measured: Sequence[Attempt], window: Window | None) -> Jobs:
     """Over the plays that have measured attempts, and those that were recorded without any."""
-    done = [play for play in run.plays if play.outcome == "done" and play.completed == play.turns > 0]
+    warmed = {(attempt.session, attempt.play) for attempt in run.attempts if attempt.phase != MEASURED}
+    done = [
+        play
+        for play in run.plays
+        if play.outcome == "done" and play.completed == play.turns > 0 and (play.session, play.play) not in warmed
+    ]
     inside = {
         (attempt.session, attempt.play, attempt.turn)
         for attempt in measured

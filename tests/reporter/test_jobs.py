@@ -28,6 +28,13 @@ def test_a_job_that_ends_after_the_window_is_not_whole_in_it(attempt, play, run)
     assert found.latency.n == 1  # but how long it took is known
 
 
+def test_a_job_that_warmed_the_server_or_began_in_the_middle_has_no_latency(attempt, play, run):
+    attempts = [attempt("a", 0, phase="warmup"), attempt("a", 1, sent=3.0), attempt("b", 1), attempt("c", 0)]
+    skipped = play("b", turns=2, sent=1, completed=1, extra={"skipped": 1})
+    found = jobs(run(attempts, [play("a", turns=2), skipped, play("c", ended=7.0)]))
+    assert (found.latency.n, found.latency.mean) == (1, 7.0)
+
+
 def test_plays_of_one_session_are_jobs_of_their_own(attempt, play, run):
     attempts = [attempt("a"), attempt("a", sent=3.0, play=1)]
     found = jobs(run(attempts, [play("a"), play("a", play=1, started=3.0, ended=5.0)]))
