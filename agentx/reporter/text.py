@@ -16,7 +16,7 @@ from agentx.reporter.spread import Rates, Spread
 from agentx.reporter.table import Block, Facts, Heading, Lines, Table
 from agentx.reporter.throughput import Amount, Flow, Throughput
 
-_PLAN_KEYS = ("load", "wire", "history", "length", "gaps", "order", "measure", "warmup", "acceptance")
+_PLAN_KEYS = ("load", "wire", "history", "length", "gaps", "order", "start", "warmup", "measure", "acceptance")
 _STATES = {
     "done": "complete",
     "interrupted": "INTERRUPTED, the figures are of the part before that",
