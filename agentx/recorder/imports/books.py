@@ -41,6 +41,7 @@ class Books:
     notes: Counter[str] = field(default_factory=Counter)
     findings: list[str] = field(default_factory=list)  # what was detected in the file, in a sentence each
     unknowable: tuple[str, ...] = ()
+    heading: str = "what this source cannot tell:"
 
     def note(self, what: str, count: int = 1) -> None:
         if count:
@@ -75,7 +76,7 @@ class Books:
         lines += [f"  noted    {count:>9,}  {what}" for what, count in sorted(self.notes.items())]
         lines += [f"detected: {sentence}" for sentence in self.findings]
         if self.unknowable:
-            lines.append("what this source cannot tell:")
+            lines.append(self.heading)
             lines += [f"  - {sentence}" for sentence in self.unknowable]
         return lines
 
