@@ -21,6 +21,7 @@ VERBS: dict[str, tuple[str, str]] = {  # verb -> (module, what it does)
     "import": ("import_", "make a trace from another tool's file"),
     "record": ("record", "record agents' traffic through a reverse proxy"),
     "compile": ("compile_", "make a trace from a capture"),
+    "export": ("export", "turn a trace into a file that another tool reads"),
     "inspect": ("inspect_", "say what is in a trace"),
     "cut": ("cut", "make a smaller trace"),
     "check": ("check", "check a spec against what it expects, or a trace against the format's rules"),
