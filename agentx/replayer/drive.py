@@ -7,6 +7,7 @@ goes wrong in a record can be lost in a task, and the order of records is the or
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -56,7 +57,12 @@ class Driver:
     _tasks: dict[Key, tuple[asyncio.Task[None], Exchange]] = field(default_factory=dict)
     _ended: deque[tuple[Send, Exchange]] = field(default_factory=deque)
     _wake: asyncio.Event = field(default_factory=asyncio.Event)
+    _sample_now: asyncio.Event = field(default_factory=asyncio.Event)
+    _warming: bool = field(init=False)
     _broken: BaseException | None = None
+
+    def __post_init__(self) -> None:
+        self._warming = self.schedule.rules.warmup > 0  # without, the first sample is the one before the run
 
     async def run(self) -> None:
         """Play until the schedule is done. Raises WriteFailed when a record cannot be written."""
@@ -98,6 +104,9 @@ class Driver:
             return False
         finally:
             self._write_plays()
+        if self._warming and not self.schedule.warming:
+            self._warming = False
+            self._sample_now.set()  # what the window is measured against
         if isinstance(step, list):
             for send in step:
                 self._launch(send)
@@ -185,7 +194,9 @@ class Driver:
 
     async def _sample(self) -> None:
         while True:
-            await asyncio.sleep(SAMPLE_EVERY)
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._sample_now.wait(), SAMPLE_EVERY)
+            self._sample_now.clear()
             await self._record_counters(await self.scraper.sample())
 
     async def _look(self) -> None:

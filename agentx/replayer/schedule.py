@@ -138,6 +138,11 @@ class Schedule:
     def in_flight(self) -> int:
         return self._flying
 
+    @property
+    def warming(self) -> bool:
+        """Whether the run proper is still to begin."""
+        return not self._begun or self._warmup is not None
+
     def check_integrity(self) -> None:
         """Recount the books. Raises RuntimeError when a play or a turn is missing: a bug, never an input."""
         books = self._books

@@ -53,12 +53,14 @@ class Simulation:
     _silent: list[tuple[float, str]] = field(default_factory=list)  # a heap: when to look at a request again
     _wake: float = math.inf  # the engine's
     _sample_at: float = SAMPLE_EVERY
+    _warming: bool = True
     _fresh: bool = False  # the engine has not stepped since something was sent
     _heard: bool = False  # something has happened that the schedule has to hear of
 
     def run(self) -> None:
         """Play until the schedule is done. Raises WriteFailed when a record cannot be written."""
-        self._sample()
+        if self.schedule.rules.warmup:
+            self._sample()
         while not self._step():
             pass
         self._sample()
@@ -78,6 +80,9 @@ class Simulation:
         finally:
             for play in self.schedule.take_finished():
                 self.writer.play(play)
+        if self._warming and not self.schedule.warming:
+            self._warming = False
+            self._sample()  # what the window is measured against
         if isinstance(step, list):
             for send in step:
                 self._launch(send)

@@ -255,3 +255,15 @@ def test_both_drivers_send_the_same_of_a_plan_that_begins_in_the_middle(write, t
     assert [each.phase for each in other.attempts].count("warmup") == 3 + 1  # with the turn that primes
     assert [each.phase for each in other.attempts].count("measure") == 6
     assert one.books() == other.books()
+
+
+@pytest.mark.parametrize("play", [replay, simulate])
+def test_counters_are_looked_at_when_the_run_begins(write, tmp_path, play):
+    trace = write(*(linear(9, id=f"s{n}", fresh=40 + n, reply=6) for n in range(4)))
+    sets = ["gaps.scale=0.01", "warmup={turns: 3}", "measure={turns: 6}", "target.timing.decode_step=5ms"]
+    run = play(trace, plan=load_plan(), out=tmp_path / "run", sets=sets)
+    last = max(attempt.end for attempt in run.attempts if attempt.phase == "warmup")
+    first = min(attempt.sent for attempt in run.attempts if attempt.phase == "measure")
+    assert [sample for sample in run.samples if 0 < sample.at <= first + 0.2]
+    assert last <= first
+    assert len(run.samples) >= 3
