@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 
 from agentx.core import Attempt, Cached, Failure
-from agentx.replayer.progress import LoopLag, Progress, seldom_collecting
+from agentx.replayer.progress import LoopLag, Progress, VirtualBar, seldom_collecting
 
 
 def attempt(end: float, tokens: int | None, prompt: int | None = None, cached: Cached | None = None, ok: bool = True):
@@ -52,3 +52,20 @@ def test_the_collectors_settings_come_back():
         assert gc.get_threshold() != before[0]
         assert gc.get_freeze_count() > 0
     assert (gc.get_threshold(), gc.get_freeze_count()) == before
+
+
+def test_a_bar_of_virtual_seconds_for_whoever_watches_a_terminal(monkeypatch, capsys):
+    with VirtualBar(3600.0) as bar:
+        bar.show(1800.0)
+    assert capsys.readouterr().err == ""  # no terminal, no bar
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    with VirtualBar(3600.0) as bar:
+        bar.show(900.4)
+        bar.show(1800.0)
+        assert bar._bar.n == 1800
+    err = capsys.readouterr().err
+    assert "/3600" in err
+    assert "virtual s" in err
+    with VirtualBar(3600.0, wanted=False) as bar:
+        bar.show(1.0)
+    assert capsys.readouterr().err == ""
