@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import pydantic
 import yaml
@@ -88,6 +88,11 @@ class WorkloadSpec(Strict):
     about: str = Field(default="", description="one line for people")
     sessions: int = Field(default=100, ge=1, description="sessions to make unless `--sessions` says another number")
     context_limit: int = Field(ge=1, le=2**40, description="tokens; a session ends before prompt + reply exceed it")
+    content: Literal["realistic"] | None = Field(
+        default=None,
+        description="`realistic`: text like real agents', made with Faker and stored in the trace, where no salt "
+        "changes it; without this, words that are made when they are sent",
+    )
     layers: Layers = Field(default=Layers(), description="what stands in front of the conversation")
     turns: Turns = Field(description="how many model calls a session has")
     tokens: Tokens = Field(description="fresh tokens of each part")

@@ -18,6 +18,7 @@ from typing import NamedTuple
 from agentx.core import Header, Segment, Session
 from agentx.frames import encode
 from agentx.generator.arrivals import arrival_times
+from agentx.generator.realistic import Dresser, needed
 from agentx.generator.sessions import scope_of, session
 from agentx.generator.shared import Shared, shared_layers
 from agentx.generator.spec import WorkloadSpec, load_spec, spec_text
@@ -50,12 +51,15 @@ class Maker:
         self.spec, self.seed, self.as_lines = spec, seed, as_lines
         self.shared: Shared = shared_layers(spec, seed)
         self.scope = scope_of(spec, seed)
+        self.dresser = Dresser(seed) if spec.content == "realistic" else None
 
     def chunk(self, work: Work) -> list[Encoded]:
         return [self._one(work.first + place, arrival) for place, arrival in enumerate(work.arrivals)]
 
     def _one(self, index: int, arrival: float | None) -> Encoded:
         made = session(self.spec, self.seed, index, self.shared, self.scope, arrival)
+        if self.dresser is not None:
+            made = self.dresser.session(made)
         write = to_line if self.as_lines else encode
         return Encoded(_shared(made), b"".join(write(kind, body) for kind, body in session_frames(made)))
 
@@ -142,6 +146,9 @@ def header(spec: WorkloadSpec, seed: int, name: str) -> Header:
     text = spec_text(spec)
     digest = hashlib.sha256(text.encode()).hexdigest()
     provenance = {"generator": "workload/1", "spec": text, "spec_sha256": digest, "seed": seed}
+    if spec.content == "realistic":
+        provenance["faker"] = needed()
+        return Header(name=name, scope=scope_of(spec, seed), content="text", provenance=provenance)
     return Header(name=name, scope=scope_of(spec, seed), provenance=provenance)
 
 
