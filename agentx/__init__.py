@@ -27,6 +27,8 @@ _HOMES = {
     "replay": "agentx.replayer.run",
     "areplay": "agentx.replayer.run",
     "report": "agentx.reporter.reporting",
+    "simulate": "agentx.replayer.simulate",
+    "compile_capture": "agentx.recorder.compiling",
     "Report": "agentx.reporter.reporting",
 }
 
@@ -54,9 +56,11 @@ if TYPE_CHECKING:
     from agentx.errors import AgentxError as AgentxError
     from agentx.generator.spec import load_spec as load_spec
     from agentx.generator.write import generate as generate
+    from agentx.recorder.compiling import compile_capture as compile_capture
     from agentx.replayer.plan import load_plan as load_plan
     from agentx.replayer.run import areplay as areplay
     from agentx.replayer.run import replay as replay
+    from agentx.replayer.simulate import simulate as simulate
     from agentx.reporter.reporting import Report as Report
     from agentx.reporter.reporting import report as report
     from agentx.results import RunResults as RunResults

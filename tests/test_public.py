@@ -28,6 +28,8 @@ NAMES = sorted(
         "read_trace",
         "replay",
         "report",
+        "simulate",
+        "compile_capture",
     ]
 )
 
