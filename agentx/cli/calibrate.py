@@ -83,7 +83,7 @@ def blocks(found: Calibration) -> list[Block]:
     if found.prediction is not None:
         changed = "; ".join(f"{key} {before} -> {after}" for key, before, after in found.prediction.changed)
         parts.append(Heading(f"Prediction of {found.prediction.folder}, which the fit never saw"))
-        parts.append(Lines((f"Changed: {changed or 'nothing'}. Its requests are sent when they were sent there.",)))
+        parts.append(Lines((f"Changed: {changed or 'nothing'}. The pauses of its agents are those of that run.",)))
         parts.append(_figures(found.prediction.figures))
     parts.append(
         Lines((*found.notes, "Figures of a model of SGLang's rules (engine rules: SGLang 0.5.23)."), bullet=True)
@@ -92,12 +92,11 @@ def blocks(found: Calibration) -> list[Block]:
 
 
 def _constants(found: Calibration) -> Block:
-    from agentx.replayer.calibration_yaml import MEANING, rounded
+    from agentx.replayer.calibration_yaml import span
     from agentx.reporter.table import Table
 
-    texts = rounded(found.settings.timing).model_dump(mode="json")
-    rows = [(name, text, found.fit.fixed.get(name, "fitted"), MEANING[name]) for name, text in texts.items()]
-    return Table(("constant", "value", "how", "per"), tuple((a, b, c, d.removeprefix("per ")) for a, b, c, d in rows))
+    rows = [(name, span(value), found.fit.fixed.get(name, "fitted")) for name, value in found.settings.timing]
+    return Table(("constant", "value", "how"), tuple(rows))
 
 
 def _figures(figures: Sequence[Figure]) -> Block:

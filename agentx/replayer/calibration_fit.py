@@ -3,8 +3,8 @@
 Each round tries a small step of every constant (finite differences), solves for the step that brings the logarithms
 of simulated and observed times together, and takes it if that is better; else a shorter one. An error counts by how far
 chance alone moves that request's time between plays (a long prefill tells more than a short one that had to wait for a
-decode step), and large errors count little (Huber). At the end each constant, and those of prefill and of decoding
-together, are moved a little up and down as long as that is better.
+decode step), and large errors count little (Huber), so that it is the typical request that comes out right. At the end
+each constant, and some together, are moved a little up and down where that is better.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ _HUBER = 1.5  # multiple of what chance does, from which on an error counts by i
 _CHANCE = 0.03  # relative error that the best time has: the model is no better
 _ENOUGH = 2e-3  # relative gain of a round below which the search ends
 _EXACT = 1e-4  # mean loss that nobody needs to improve
-_MOVES = (0.1, 0.03)  # relative moves of the last search
+_MOVES = (0.15, 0.05)  # relative moves of the last search
+_GAIN = 0.01  # of the loss, that such a move must bring: less is chance
 
 Told = Callable[[str], None]
 
@@ -68,10 +69,9 @@ class _Search:
         timing = timing_of(dict(zip(self.names, map(float, values), strict=True)), self.base)
         return [plays(run, timing) for run in self.runs]
 
-    def errors(self, values: Floats) -> tuple[Floats, Floats]:
-        """log(simulated / observed) of TTFT and of TPOT: the mean over the plays, by request."""
-        ttft, tpot = self._logs(self.played(values))
-        return np.array([np.mean(each) for each in ttft]), np.array([np.mean(each) for each in tpot])
+    def errors(self, played: list[list[list[Played]]]) -> Floats:
+        """log(simulated / observed) of each TTFT and then of each TPOT: the mean over the plays."""
+        return np.array([np.mean(each) for kind in self._logs(played) for each in kind])
 
     def _logs(self, played: list[list[list[Played]]]) -> tuple[list[list[float]], list[list[float]]]:
         ttft = [[_log(each[at].ttft, seen) for each in played[run]] for run, at, seen in self._ttft]
@@ -88,7 +88,7 @@ class _Search:
 
     def residual(self, values: Floats) -> Floats:
         """Both kinds of errors in multiples of what chance does, of equal weight however many there are."""
-        return np.concatenate(self.errors(values)) / (self.chance * self.count)
+        return self.errors(self.played(values)) / (self.chance * self.count)
 
 
 def fit(runs: Sequence[CalibrationRun], train: Sequence[set[int]], base: Timing, told: Told = lambda line: None) -> Fit:
@@ -178,17 +178,24 @@ def _stepped(values: Floats, units: Floats, slopes: Floats, errors: Floats, spre
 
 
 def _polish(search: _Search, values: Floats, units: Floats, told: Told) -> Floats:
-    """Move along one constant, or all of prefill or of decoding, up and down while the loss falls."""
+    """Move along one direction after another, up and down, where that is clearly better."""
     loss = _loss(search.residual(values), search.count)
-    alone = [np.eye(len(values))[at] for at in range(len(values))]
-    groups = [np.array([float(name in group) for name in search.names]) for group in (PREFILL, DECODE)]
     for move in _MOVES:
-        told(f"last search, by {move:.0%}: loss {loss:.4g}")
-        for direction in (*alone, *groups):
+        told(f"last search, in moves of {move:.0%}: loss {loss:.4g}")
+        for direction in _directions(search.names, values, units):
             for sign in (1, -1):
-                trial = np.maximum(values + sign * move * direction * np.maximum(values, _LEAST_STEP * units), 0.0)
+                trial = np.maximum(values + sign * move * direction, 0.0)
                 trial_loss = _loss(search.residual(trial), search.count)
-                if trial_loss < loss:
+                if trial_loss < loss * (1 - _GAIN):
                     values, loss = trial, trial_loss
                     break
     return values
+
+
+def _directions(names: Sequence[str], values: Floats, units: Floats) -> list[Floats]:
+    """What of a fixed time is the batch's, all of prefill, all of decoding, and each constant alone."""
+    sizes = np.maximum(values, _LEAST_STEP * units)
+    fixed = values[names.index("request")] + values[names.index("prefill_batch")]
+    split = np.array([{"request": -fixed, "prefill_batch": fixed}.get(name, 0.0) for name in names])
+    groups = [np.array([float(name in group) for name in names]) * sizes for group in (PREFILL, DECODE)]
+    return [split, *groups, *np.diag(sizes)]

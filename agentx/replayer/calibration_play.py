@@ -21,7 +21,7 @@ from agentx.engine.settings import EngineSettings, Timing
 from agentx.replayer.calibration_run import CalibrationRun
 
 PLAYED = 240  # requests that are enough to even chance out: a run with fewer is played more often
-MOST = 4  # times that a run is played
+LEAST, MOST = 2, 4  # times that a run is played
 
 
 @dataclass(slots=True)
@@ -53,7 +53,7 @@ def with_timing(settings: EngineSettings, timing: Timing) -> EngineSettings:
 
 def plays(run: CalibrationRun, timing: Timing, times: int | None = None) -> list[list[Played]]:
     """What the run's requests would have seen under `timing`, in each of several plays (None: as many as it needs)."""
-    times = times or min(MOST, max(1, PLAYED // len(run.sent)))
+    times = times or min(MOST, max(LEAST, PLAYED // len(run.sent)))
     return [play(run, timing, _pauses(run, number)) for number in range(times)]
 
 

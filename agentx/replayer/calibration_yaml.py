@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
+from decimal import Decimal
 
 from agentx.engine.settings import Timing
 from agentx.replayer.calibration import Calibration, Figure
+from agentx.yamlspec import seconds
 
+UNITS = (("s", 1), ("ms", 10**3), ("us", 10**6), ("ns", 10**9))  # unit, how many make a second
 DIGITS = 4  # significant ones of a fitted constant: more would be chance
 MEANING = {
     "request": "per request before it can be scheduled",
@@ -22,22 +26,25 @@ MEANING = {
 }
 
 
+def span(value: float) -> str:
+    """A constant with as many digits as are worth writing, in the unit in which it is a short number."""
+    unit, times = next(((unit, times) for unit, times in UNITS if value >= 1 / times), UNITS[-1])
+    return f"{Decimal(f'{value * times:.{DIGITS}g}'):f}{unit}" if value else "0ns"
+
+
 def rounded(timing: Timing) -> Timing:
-    """The constants with as many digits as are worth writing."""
-    return timing.model_copy(update={name: float(f"{value:.{DIGITS}g}") for name, value in timing})
+    """The constants as they are written."""
+    return timing.model_copy(update={name: seconds(span(value)) for name, value in timing})
 
 
 def target_text(found: Calibration) -> str:
     """An `agentx: target/1` file that reads back as the fitted settings, constants rounded."""
-    settings = found.settings.model_copy(update={"timing": rounded(found.settings.timing)})
-    body = settings.model_dump(mode="json")
-    timing = body.pop("timing")
-    lines = ["agentx: target/1", *_head(found)]
-    for key, value in body.items():
-        lines.append(f"{key}: {_flow(value)}")
-    lines.append("timing:")
-    written = {name: f"  {name}: {text}" for name, text in timing.items()}
+    body = found.settings.model_dump(mode="json", exclude_none=True, exclude={"timing"})
+    written = {name: f"  {name}: {span(value)}" for name, value in found.settings.timing}
     width = max(map(len, written.values()))
+    lines = ["agentx: target/1", *_head(found)]
+    lines += [f"{key}: {_flow(value)}" for key, value in body.items() if value != {}]
+    lines.append("timing:")
     lines += [f"{line:<{width}}  # {MEANING[name]}: {_source(found, name)}" for name, line in written.items()]
     return "\n".join(lines) + "\n"
 
@@ -51,7 +58,8 @@ def _head(found: Calibration) -> Iterator[str]:
         ("fitted", found.fitted, found.fitted_sessions),
     ):
         if figures:
-            yield f"# Error over {sessions} {name} sessions: {'; '.join(map(_error, figures))}."
+            yield f"# Error over {sessions} {name} sessions:"
+            yield from (f"#   {_error(figure)}" for figure in figures)
 
 
 def _error(figure: Figure) -> str:
@@ -74,4 +82,5 @@ def _flow(value: object) -> str:
     """A value in YAML's flow style."""
     if isinstance(value, dict):
         return "{" + ", ".join(f"{key}: {_flow(each)}" for key, each in value.items()) + "}"
-    return json.dumps(value)
+    plain = isinstance(value, str) and re.fullmatch(r"[A-Za-z][\w-]*", value) and value not in ("true", "false", "null")
+    return str(value) if plain else json.dumps(value)

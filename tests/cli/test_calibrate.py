@@ -31,7 +31,7 @@ def arguments(*words: object) -> argparse.Namespace:
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("cli")
-    return run_of(agents(folder, sessions=5, turns=5), folder / "run", TARGET, lanes=2)
+    return run_of(agents(folder, sessions=4, turns=5, reply=10), folder / "run", TARGET, lanes=2)
 
 
 def test_report_and_target(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

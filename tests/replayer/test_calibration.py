@@ -19,7 +19,7 @@ timing:
 HOSTED = """cache: {pool: 30000, host: {tokens: 200000, write: write_through}}
 speculation: {algorithm: EAGLE, steps: 3, draft_tokens: 4, acceptance: {length: 2.6}}
 timing:
-  {request: 40ms, prefill_batch: 60ms, prefill_token: 200us, prefill_token_context: 5ns, decode_step: 15ms,
+  {request: 40ms, prefill_batch: 60ms, prefill_token: 100us, prefill_token_context: 3ns, decode_step: 15ms,
    decode_request: 2ms, decode_context: 40ns, speculation_step: 4ms, load_back_token: 5us}
 """
 
@@ -31,7 +31,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def trace(folder: Path) -> Path:
-    return agents(folder, sessions=14, turns=9)
+    return agents(folder, sessions=16, turns=8)
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +62,9 @@ def test_a_pool_that_the_fit_never_saw_is_predicted(plain: Calibration) -> None:
     assert abs(seen["TPOT median"].error) < 0.05
 
 
-def test_with_a_host_tier_and_speculation_too(folder: Path, trace: Path) -> None:
+def test_with_a_host_tier_and_speculation_too(folder: Path) -> None:
+    (folder / "longer").mkdir()
+    trace = agents(folder / "longer", sessions=16, turns=8, seed=2, reply=40)
     found = calibrate([run_of(trace, folder / "hosted", HOSTED)])
     assert abs(error(found.held_out, "TTFT median")) < 0.05
     assert abs(error(found.held_out, "TPOT median")) < 0.05

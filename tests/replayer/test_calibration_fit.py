@@ -18,7 +18,9 @@ ALONE = """timing:
 
 
 def test_one_lane_shows_most_constants_exactly(tmp_path: Path) -> None:
-    run = load_calibration_run(run_of(agents(tmp_path, sessions=2, turns=10), tmp_path / "run", ALONE, lanes=1))
+    run = load_calibration_run(
+        run_of(agents(tmp_path, sessions=2, turns=10, reply=10), tmp_path / "run", ALONE, lanes=1)
+    )
     told: list[str] = []
     found = fit([run], [set(range(len(run.sent)))], LAPTOP, told.append)
     assert found.timing.prefill_token == pytest.approx(100e-6, rel=0.02)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from agentx.engine.settings import LAPTOP, EngineSettings, Timing, load_engine
 from agentx.replayer.calibration import Calibration, Figure
 from agentx.replayer.calibration_fit import Fit
-from agentx.replayer.calibration_yaml import rounded, target_text
+from agentx.replayer.calibration_yaml import rounded, span, target_text
 
 HELD = (Figure("TTFT median", "s", 40, 1.0, 1.03, 0.9, 1.1), Figure("TPOT median", "s", 40, 0.02, 0.0198, 0.02, 0.02))
 
@@ -30,7 +32,22 @@ def test_it_reads_back_as_the_same_settings() -> None:
     )
     back = load_engine("x", text=target_text(found(settings)))
     assert back == settings.model_copy(update={"timing": rounded(timing)})
-    assert back.timing.decode_context == 1.235e-12
+    assert back.timing.decode_context == pytest.approx(1.235e-12)
+
+
+SPANS = [
+    (0.0, "0ns"),
+    (6.129e-5, "61.29us"),
+    (0.00899412, "8.994ms"),
+    (2.0, "2s"),
+    (3.8e-9, "3.8ns"),
+    (7.3624e-13, "0.0007362ns"),
+]
+
+
+@pytest.mark.parametrize(("value", "text"), SPANS)
+def test_a_constant_is_written_in_its_unit(value: float, text: str) -> None:
+    assert span(value) == text
 
 
 def test_every_constant_has_its_unit_and_source() -> None:
