@@ -1,20 +1,22 @@
 """Possible and ideal reuse: how much of the prompts a cache without limits would not have to compute.
 
 *Possible* goes by the trace's identities: page 1, and what a turn produced counts for the turns after it.
-*Ideal* goes by what is sent: salted content with the template's markers, the server's page, in send order; with
-recorded history nothing that the server generates is ever sent again, so replies do not count. Both leave the last
+*Ideal* goes by what is sent: salted content with the template's markers, the server's page, in send order; replies
+count where history is live, as far as the server has KV of them, and not with recorded history, where nothing that the
+server generates is ever sent again. Both leave the last
 token of a prompt to be computed, as servers do (`min(isl - 1, longest prefix seen)`), and both are exact: prompts
 are compared by runs of token identities, never token by token.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from agentx.content import Salting
 from agentx.core import LAYERS, Layer, Piece, Run, Session, Stream
+from agentx.wire.history import introduced
 from agentx.wire.messages import placed
 
 _LAYER_INDEX = {layer: index for index, layer in enumerate(LAYERS)}
@@ -47,9 +49,9 @@ class PrefixTree:
     def __init__(self) -> None:
         self.roots: dict[str | None, Node] = {}
 
-    def root(self, model: str | None = None) -> Node:
-        """Where all prompts of a model begin: caches are not shared between models."""
-        return self.roots.setdefault(model, Node())
+    def root(self, space: str | None = None) -> Node:
+        """Where all prompts of a model or a namespace begin: nothing is shared between them."""
+        return self.roots.setdefault(space, Node())
 
     def add(self, node: Node, spans: Iterable[Span], fresh: list[tuple[Node, Span]] | None = None) -> tuple[int, Node]:
         """Add spans below `node`. Returns (tokens that were there already, as a prefix; the node at their end).
@@ -168,8 +170,19 @@ def unsalted(layer: Layer) -> str:
     return ""
 
 
+class Live(NamedTuple):
+    """Replies of the server in the prompts of a play.
+
+    `piece(turn, piece)`: the tokens that were sent for a piece which `turn` brings in; None: those of the trace.
+    `reply(turn)`: the tokens of its reply that the server has KV of.
+    """
+
+    piece: Callable[[int, Piece], list[Span] | None]
+    reply: Callable[[int], list[Span]]
+
+
 class _Step(NamedTuple):
-    """A piece on a prompt's way through the tree: `node` after it, `marker` tokens before its own `tokens`."""
+    """A piece on a prompt's way through the tree: `node` after it, `marker` tokens around its own `tokens`."""
 
     node: Node
     layer: int
@@ -195,42 +208,59 @@ class Walk:
         template: Template = PLAIN,
         salting: Salting = unsalted,
         possible: bool = False,
+        live: Live | None = None,
+        namespace: str | None = None,
     ) -> None:
         self.session, self.tree, self.page = session, tree, page
         self.template, self.salting, self.possible = template, salting, possible
+        self.live, self.namespace = live, namespace
         self._paths: dict[int, tuple[Node, list[_Step]]] = {}  # by turn: where it began, and its way
         self._fresh: list[tuple[Node, Span]] = []
 
     def turn(self, index: int) -> TurnReuse:
         """Add the prompt of a turn. Returns what of it was there before."""
         turn = self.session.turns[index]
-        root = self.tree.root(turn.model if self.possible else None)
+        root = self.tree.root(turn.model if self.possible else self.namespace)
         begun, known = self._paths.get(-1 if turn.prompt.base is None else turn.prompt.base, (None, []))
         path = known[: turn.prompt.keep] if begun is root else []
         matched, unbroken = sum(step.tokens + step.marker for step in path), True
-        for piece in turn.prompt.append if begun is root else self.session.pieces(index):
-            step, found = self._step(root, path[-1] if path else None, piece)
+        fresh = [(index, piece) for piece in turn.prompt.append] if begun is root else introduced(self.session, index)
+        for brought, piece in fresh:
+            step, found = self._step(root, path[-1] if path else None, brought, piece)
             path.append(step)
             matched += found if unbroken else 0
             unbroken = unbroken and found == step.tokens + step.marker
         node = path[-1].node if path else root
         if self.template.start:
-            found, _ = self.tree.add(node, [_marker("assistant", self.template.start)], self._fresh)
+            found, behind = self.tree.add(node, [_marker("assistant", self.template.start)], self._fresh)
             matched += found if unbroken else 0
+        else:
+            behind = node
         if self.possible:
             self.tree.add(node, self._spans(self.session.reply_runs(index)), self._fresh)
+        elif self.live is not None:
+            self.tree.add(behind, self.live.reply(index), self._fresh)
         self._paths[index] = root, path
         return self._account(index, path, matched)
 
-    def _step(self, root: Node, before: _Step | None, piece: Piece) -> tuple[_Step, int]:
+    def _step(self, root: Node, before: _Step | None, brought: int, piece: Piece) -> tuple[_Step, int]:
         layer = self.session.segment(piece.segment).layer
         role, leading = placed(layer, None if before is None else before.leading)
         marker = 0 if role is None else self.template.per_message
-        spans = self._spans(self.session.piece_runs(piece))
+        sent = None if self.live is None else self.live.piece(brought, piece)
+        spans = self.spans(piece) if sent is None else sent
+        tokens = piece.tokens if sent is None else sum(span.stop - span.start for span in sent)
         if marker and role is not None:
-            spans = [_marker(role, marker), *spans]
+            # Behind a reply stands what ends a message; before it, what the server had put there to ask for it.
+            opens = marker if sent is None else min(marker, self.template.start)
+            closes = [Span(_marker(role, marker).key, opens, marker)] if opens < marker else []
+            spans = [_marker(role, opens), *spans, *closes]
         found, node = self.tree.add(before.node if before else root, spans, self._fresh)
-        return _Step(node, _LAYER_INDEX[layer], piece.tokens, marker, leading), found
+        return _Step(node, _LAYER_INDEX[layer], tokens, marker, leading), found
+
+    def spans(self, piece: Piece) -> list[Span]:
+        """The tokens of a piece by the trace."""
+        return self._spans(self.session.piece_runs(piece))
 
     def _spans(self, runs: Iterable[Run]) -> list[Span]:
         return [Span((run.stream, self._salt(run)), run.start, run.stop) for run in runs]

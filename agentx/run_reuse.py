@@ -16,9 +16,11 @@ from agentx.core import Attempt, Session, Text, TokenIds
 from agentx.errors import BadInput
 from agentx.results import RunResults, sha256_of
 from agentx.reuse import PLAIN, PrefixTree, ReuseTable, Template, TurnReuse, Walk, table
+from agentx.run_replies import RunReplies
 from agentx.trace import read_trace
+from agentx.wire.history import TEXT_WIRES
 from agentx.wire.messages import messages
-from agentx.wire.salting import salting
+from agentx.wire.salting import namespace, salting
 
 AttemptKey = tuple[str, int, int, int]  # session, play, turn, attempt
 
@@ -59,16 +61,18 @@ def run_reuse(run: RunResults) -> RunReuse:
     """Recompute what was sent. Raises BadInput when the trace is gone or is another one."""
     sent = sorted((attempt for attempt in run.attempts if _accepted(attempt)), key=lambda attempt: attempt.sent)
     sessions = _sessions(run, {attempt.session for attempt in sent})
-    template, fitted = _template(run, sent, sessions)
+    replies = RunReplies(run.attempts, live=run.settings["plan"].get("history", "recorded") != "recorded")
+    rows = _lengths(sent, sessions, replies)
+    template, fitted = _template(run, rows)
     told = run.settings.get("server", {}).get("page_size")
-    ideal, by_attempt = _ideal(run, sent, sessions, template, page=told or 1)
+    ideal, by_attempt = _ideal(run, sent, sessions, template, replies, page=told or 1)
     return RunReuse(
         ideal=ideal,
         possible=_possible(sent, sessions),
         by_attempt=by_attempt,
         template=template,
         template_fitted=fitted,
-        drift=_drift(sent, sessions, template),
+        drift=_drift(rows, template),
         page=told or 1,
         page_known=told is not None,
         facts=_facts(sent, sessions),
@@ -123,14 +127,24 @@ def _walks(
 
 
 def _ideal(
-    run: RunResults, sent: Sequence[Attempt], sessions: Mapping[str, Session], template: Template, page: int
+    run: RunResults,
+    sent: Sequence[Attempt],
+    sessions: Mapping[str, Session],
+    template: Template,
+    replies: RunReplies,
+    *,
+    page: int,
 ) -> tuple[ReuseTable, dict[AttemptKey, int]]:
     policy, salt = run.settings["plan"]["salt"], run.settings["salt"]
     tree, total, by_attempt = PrefixTree(), ReuseTable(), dict[AttemptKey, int]()
 
     def make(session: Session, attempt: Attempt) -> Walk:
-        salts = salting(policy, salt, attempt.session, attempt.play)
-        return Walk(session, tree, page=page, template=template, salting=salts)
+        of_play = policy, salt, attempt.session, attempt.play
+        walk = Walk(
+            session, tree, page=page, template=template, salting=salting(*of_play), namespace=namespace(*of_play)
+        )
+        walk.live = replies.of(walk, attempt.play)
+        return walk
 
     for attempt, reuse in _walks(sent, sessions, make):
         total.add(reuse)
@@ -145,14 +159,14 @@ def _possible(sent: Sequence[Attempt], sessions: Mapping[str, Session]) -> Reuse
     return table(reuse for _, reuse in walks)
 
 
-def _template(run: RunResults, sent: Sequence[Attempt], sessions: Mapping[str, Session]) -> tuple[Template, bool]:
+def _template(run: RunResults, lengths: Sequence[tuple[int, int, int]]) -> tuple[Template, bool]:
     """The template's two numbers: known, none at all (id wires), or fitted; and whether they were fitted."""
     known = run.settings.get("template")
     if known is not None:
         return Template(known["start"], known["per_message"]), False
-    if run.settings["plan"]["wire"] not in ("chat", "messages"):
+    if run.settings["plan"]["wire"] not in TEXT_WIRES:
         return PLAIN, False
-    rows = [(count, told - content) for count, content, told in _lengths(sent, sessions)]
+    rows = [(count, told - content) for count, content, told in lengths]
     if not rows:
         return PLAIN, True
     if len({count for count, _ in rows}) == 1:  # cannot be told apart: all in front of the messages
@@ -163,20 +177,21 @@ def _template(run: RunResults, sent: Sequence[Attempt], sessions: Mapping[str, S
     return Template(max(0, start), slope), True
 
 
-def _lengths(sent: Sequence[Attempt], sessions: Mapping[str, Session]) -> list[tuple[int, int, int]]:
+def _lengths(
+    sent: Sequence[Attempt], sessions: Mapping[str, Session], replies: RunReplies
+) -> list[tuple[int, int, int]]:
     """(messages, content tokens, prompt tokens by the server) of each attempt for which the server told."""
     rows = []
     for attempt in sent:
         if attempt.prompt_tokens is not None:
             session = sessions[attempt.session]
             pieces = session.pieces(attempt.turn)
-            content = sum(piece.tokens for piece in pieces)
+            content = replies.length(session, attempt.play, attempt.turn)
             rows.append((len(messages(session, pieces)), content, attempt.prompt_tokens))
     return rows
 
 
-def _drift(sent: Sequence[Attempt], sessions: Mapping[str, Session], template: Template) -> int | None:
-    rows = _lengths(sent, sessions)
+def _drift(rows: Sequence[tuple[int, int, int]], template: Template) -> int | None:
     if not rows:
         return None
     return sum(abs(told - content - template.start - template.per_message * count) for count, content, told in rows)

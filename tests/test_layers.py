@@ -28,6 +28,7 @@ UNIT_OF = {
     "trace_bodies": "trace",
     "trace_lines": "trace",
     "run_reuse": "reuse",
+    "run_replies": "reuse",
     "functions": "distributions",
     "yamldata": "yamlspec",
     "__main__": "cli",

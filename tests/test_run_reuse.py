@@ -48,6 +48,8 @@ def reused(run: RunResults) -> list[int]:
         ([attempt("a", 1, 0.0), attempt("a", 0, 1.0)], "run", [0, 74]),  # a longer prompt came first
         ([attempt("a", 0, 0.0), attempt("b", 0, 1.0)], "run", [0, 65]),  # sessions share tools and system
         ([attempt("a", 0, 0.0), attempt("b", 0, 1.0)], "session", [0, 0]),  # each session stands alone
+        ([attempt("a", 0, 0.0), attempt("b", 0, 1.0)], "field", [0, 65]),  # one namespace for the run
+        ([attempt("a", 0, 0.0), attempt("b", 0, 1.0)], "field-session", [0, 0]),  # one for each play
         ([attempt("a", 0, 0.0), attempt("a", 0, 1.0, play=1)], "run", [0, 65]),  # again: only shared layers
         ([attempt("a", 0, 0.0), attempt("a", 0, 1.0, attempt=1)], "run", [0, 74]),  # a retry meets itself
         ([attempt("a", 0, 0.0, status=503), attempt("a", 1, 1.0)], "run", [-1, 0]),  # refused: never in a cache

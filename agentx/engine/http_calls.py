@@ -33,8 +33,9 @@ class Rejected(Exception):
 class Call:
     """One request to generate: `prompt` is token ids as bytes, four per token.
 
-    `last` is what its last message says; `parsed` and `tools`: whether reasoning and tool calls are shown as such in
-    its reply; `script` is the reply if it is known beforehand, `told` what the reply has to repeat of the request.
+    `output_ids`: the reply's ids are told; `last` is what its last message says; `parsed` and `tools`: whether
+    reasoning and tool calls are shown as such in its reply; `script` is the reply if it is known beforehand,
+    `told` what the reply has to repeat of the request.
     """
 
     rid: str
@@ -48,6 +49,8 @@ class Call:
     include_usage: bool = False
     continuous_usage: bool = False
     cached_details: bool = False
+    spec_details: bool = False
+    output_ids: bool = False
     last: str = ""
     parsed: bool = False
     tools: bool = False
@@ -78,6 +81,8 @@ class _Chat(pydantic.BaseModel):
     stream: bool | None = False
     stream_options: StreamOptions | None = None
     return_cached_tokens_details: bool = False
+    return_spec_tokens_details: bool = False
+    return_output_ids_in_sglext: bool = False
     cache_salt: str | None = None
     extra_key: str | None = None
     rid: str | None = None
@@ -132,6 +137,8 @@ def chat_call(body: bytes, settings: EngineSettings) -> Call:
         # As in SGLang, counts on every chunk are a refinement of usage that was asked for.
         continuous_usage=bool(options.include_usage and options.continuous_usage_stats),
         cached_details=chat.return_cached_tokens_details,
+        spec_details=chat.return_spec_tokens_details,
+        output_ids=chat.return_output_ids_in_sglext,
         last=said(chat.messages),
         parsed=True,
         tools=bool(tools),

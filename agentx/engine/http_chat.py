@@ -6,7 +6,7 @@ A chunk of a stream is joined around a head that is made once per request.
 from __future__ import annotations
 
 from agentx.engine.http_parts import Part, Parts, shown
-from agentx.engine.http_replies import DONE, Progress, call_id, dumps, finish_reason, openai_refusal, usage
+from agentx.engine.http_replies import DONE, Progress, call_id, dumps, extension, finish_reason, openai_refusal, usage
 
 
 class ChatReply:
@@ -38,12 +38,11 @@ class ChatReply:
 
     def end(self, ids: bytes) -> bytes:
         """The last step, finish reason, cached tokens by tier, usage, [DONE]."""
-        progress, call = self._progress, self._progress.call
+        progress = self._progress
         parts = [self.tokens(ids)] if ids else []
         parts.append(self._chunk(b'{"reasoning_content":null}', dumps(finish_reason(progress)), b""))
-        if call.cached_details and progress.cached_details:
-            split = dumps({"cached_tokens_details": progress.cached_details})
-            parts.append(self._bare(b'"usage":null,"sglext":' + split))
+        if more := extension(progress, ids=True):
+            parts.append(self._bare(b'"usage":null,"sglext":' + dumps(more)))
         return b"".join(parts) + self._close()
 
     def refused(self, status: int, message: str) -> bytes:
@@ -78,8 +77,8 @@ class ChatReply:
             "usage": usage(progress),
             "metadata": {"weight_version": "default"},
         }
-        if call.cached_details and progress.cached_details:
-            body["sglext"] = {"cached_tokens_details": progress.cached_details}
+        if more := extension(progress, ids=True):
+            body["sglext"] = more
         return dumps(body)
 
     def _delta(self, part: Part) -> bytes:

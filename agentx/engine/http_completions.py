@@ -20,9 +20,9 @@ from agentx.engine.http_calls import (
     prompt_ids,
 )
 from agentx.engine.http_parts import Parts
-from agentx.engine.http_replies import DONE, Progress, dumps, openai_refusal, usage
+from agentx.engine.http_replies import DONE, Progress, dumps, extension, openai_refusal, usage
 from agentx.engine.settings import EngineSettings
-from agentx.engine.tokenizer import ids_to_text, text_ids
+from agentx.engine.tokenizer import ids_to_list, ids_to_text, text_ids
 
 TOKENS = 16  # what is made when it is not told
 
@@ -40,6 +40,8 @@ class _Completion(pydantic.BaseModel):
     stream: bool | None = False
     stream_options: StreamOptions | None = None
     return_cached_tokens_details: bool = False
+    return_spec_tokens_details: bool = False
+    return_token_ids: bool = False
     cache_salt: str | None = None
     extra_key: str | None = None
     rid: str | None = None
@@ -65,6 +67,8 @@ def completion_call(body: bytes, settings: EngineSettings) -> Call:
         include_usage=bool(options.include_usage),
         continuous_usage=bool(options.include_usage and options.continuous_usage_stats),
         cached_details=asked.return_cached_tokens_details,
+        spec_details=asked.return_spec_tokens_details,
+        output_ids=asked.return_token_ids,
         last=text,
     )
     return checked(call, settings)
@@ -100,13 +104,12 @@ class CompletionReply:
         """The tokens of one step; of the last one too, with the reason why it is."""
         progress = self._progress
         told = usage(progress) | {"prompt_tokens_details": None} if progress.call.continuous_usage else None
-        return self._event([_choice(self._text(ids), progress.reason)], told)
+        return self._event([self._choice(ids)], told)
 
     def end(self, ids: bytes) -> bytes:
         """The last step, cached tokens by tier, usage, [DONE]."""
-        progress, call = self._progress, self._progress.call
-        tiers = progress.cached_details if call.cached_details else None
-        split = self._event([], None, {"sglext": {"cached_tokens_details": tiers}}) if tiers else b""
+        more = extension(self._progress)
+        split = self._event([], None, {"sglext": more}) if more else b""
         return self.tokens(ids) + split + self._close()
 
     def refused(self, status: int, message: str) -> bytes:
@@ -115,18 +118,20 @@ class CompletionReply:
 
     def whole(self) -> bytes:
         """The reply that is not streamed."""
-        progress, call = self._progress, self._progress.call
+        progress = self._progress
         body = self._head() | {
-            "choices": [_choice(self._text(bytes(progress.ids)), progress.reason)],
+            "choices": [self._choice(bytes(progress.ids))],
             "usage": usage(progress),
             "metadata": {"weight_version": "default"},
         }
-        if call.cached_details and progress.cached_details:
-            body["sglext"] = {"cached_tokens_details": progress.cached_details}
+        if more := extension(progress):
+            body["sglext"] = more
         return dumps(body)
 
-    def _text(self, ids: bytes) -> str:
-        return "".join(part.text for part in self._parts.feed(ids))
+    def _choice(self, ids: bytes) -> dict[str, object]:
+        text, reason = "".join(part.text for part in self._parts.feed(ids)), self._progress.reason
+        choice = {"index": 0, "text": text, "logprobs": None, "finish_reason": reason, "matched_stop": None}
+        return choice | ({"token_ids": ids_to_list(ids)} if self._progress.call.output_ids else {})
 
     def _close(self) -> bytes:
         told = usage(self._progress)
@@ -140,7 +145,3 @@ class CompletionReply:
     def _head(self) -> dict[str, object]:
         call, created = self._progress.call, int(self._progress.received_unix)
         return {"id": call.rid, "object": "text_completion", "created": created, "model": call.model}
-
-
-def _choice(text: str, reason: str | None) -> dict[str, object]:
-    return {"index": 0, "text": text, "logprobs": None, "finish_reason": reason, "matched_stop": None}

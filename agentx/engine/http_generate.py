@@ -6,7 +6,7 @@ Each event of a stream repeats all text and ids so far, as SGLang 0.5.23 does un
 from __future__ import annotations
 
 from agentx.engine.http_parts import Parts
-from agentx.engine.http_replies import DONE, Progress, dumps
+from agentx.engine.http_replies import DONE, Progress, dumps, speculation
 from agentx.engine.tokenizer import ids_to_list, ids_to_text
 from agentx.wire.sse import sse_event
 
@@ -62,7 +62,7 @@ def _meta(progress: Progress) -> dict[str, object]:
     if progress.reason is not None:
         meta["finish_reason"] = _reason(progress)
         meta |= _times(progress)
-        meta |= _speculation(progress)
+        meta |= speculation(progress)
     return meta
 
 
@@ -71,19 +71,6 @@ def _reason(progress: Progress) -> dict[str, object]:
         return {"type": "abort", "message": "Aborted", "status_code": None, "err_type": None}
     why = {"length": progress.completion_tokens} if progress.reason == "length" else {"matched": None}
     return {"type": progress.reason, **why}
-
-
-def _speculation(progress: Progress) -> dict[str, object]:
-    steps = progress.verify_steps
-    if not steps:
-        return {}
-    return {
-        "spec_verify_ct": steps,
-        "spec_num_correct_drafts": sum(index * count for index, count in enumerate(progress.histogram)),
-        # As SGLang counts it: the token of the prefill is in, so this is above the mean of the histogram.
-        "spec_accept_length": progress.completion_tokens / steps,
-        "spec_correct_drafts_histogram": list(progress.histogram),
-    }
 
 
 def _times(progress: Progress) -> dict[str, object]:

@@ -15,6 +15,7 @@ from typing import Protocol
 
 from agentx.engine.http_calls import Call
 from agentx.engine.messages import Finished
+from agentx.engine.tokenizer import ids_to_list
 from agentx.wire.sse import sse_event
 
 DONE = sse_event(b"[DONE]")
@@ -103,6 +104,32 @@ def usage(progress: Progress) -> dict[str, object]:
         "prompt_tokens_details": {"cached_tokens": progress.cached},
         "reasoning_tokens": reasoning,
         "completion_tokens_details": {"reasoning_tokens": reasoning} if reasoning else None,
+    }
+
+
+def extension(progress: Progress, *, ids: bool = False) -> dict[str, object]:
+    """SGLang's own part of a reply of the OpenAI routes, as far as it was asked for; `ids`: the reply's stand there."""
+    call, more = progress.call, dict[str, object]()
+    if call.cached_details and progress.cached_details:
+        more["cached_tokens_details"] = progress.cached_details
+    if call.spec_details and progress.verify_steps:
+        more["spec_tokens_details"] = speculation(progress)
+    if ids and call.output_ids:
+        more["output_ids"] = [ids_to_list(bytes(progress.ids))]
+    return more
+
+
+def speculation(progress: Progress) -> dict[str, object]:
+    """What is told of speculative decoding; nothing without it."""
+    steps = progress.verify_steps
+    if not steps:
+        return {}
+    return {
+        "spec_verify_ct": steps,
+        "spec_num_correct_drafts": sum(index * count for index, count in enumerate(progress.histogram)),
+        # As SGLang counts it: the token of the prefill is in, so this is above the mean of the histogram.
+        "spec_accept_length": progress.completion_tokens / steps,
+        "spec_correct_drafts_histogram": list(progress.histogram),
     }
 
 

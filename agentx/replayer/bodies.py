@@ -9,34 +9,25 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
 
 from agentx.content import Encoder, Salting
 from agentx.core import Piece, Session
 from agentx.replayer.moves import Send
+from agentx.replayer.wires import Wire
+from agentx.wire.history import LiveReply, Replies, introduced
 from agentx.wire.messages import ROLES, leading_pieces, placed
-from agentx.wire.openai import chat_request
-from agentx.wire.salting import Policy, salting
-from agentx.wire.sglang import generate_request
+from agentx.wire.openai import json_text
+from agentx.wire.salting import Policy, namespace, salting
+
+Brought = tuple[int, Piece]  # a piece, and the turn that brings it in
 
 KEEP_BYTES = 32 << 20
 _OPEN = {role: b'{"role":"%b","content":"' % role.encode() for role in {"system", *ROLES.values()}}
 _CLOSE = b'"}'
-
-
-@dataclass(frozen=True, slots=True)
-class Wire:
-    """How a prompt becomes a request. `exact`: the server is to make exactly as many tokens as were recorded."""
-
-    kind: Literal["chat", "generate"]
-    model: str
-    exact: bool = True
-
-    @property
-    def path(self) -> str:
-        return "/v1/chat/completions" if self.kind == "chat" else "/generate"
+_SYSTEM, _MESSAGES = b'"system":"', b'"messages":['  # of Anthropic's API, where the system message stands apart
 
 
 @dataclass(slots=True)
@@ -56,8 +47,9 @@ class Bodies:
         self._encoder, self._wire, self._policy, self._salt = encoder, wire, policy, salt
         self._kept: OrderedDict[tuple[int, int], _Kept] = OrderedDict()  # by play and thread
         self._held, self._limit = 0, keep_bytes
-        self._head = b"".join(_parts(wire, 1)[:-1])
-        self._tail = lru_cache(4096)(lambda tokens: _parts(wire, tokens)[-1])
+        self._head = b"".join(wire.parts(1)[:-1])
+        self._tail = lru_cache(4096)(lambda tokens: wire.parts(tokens)[-1])
+        self.replies: Replies[int] = Replies()  # by play: what goes into its later prompts, where history is live
 
     def body(self, send: Send, rid: str | None = None) -> bytes:
         """The whole body of a turn's request."""
@@ -67,10 +59,13 @@ class Bodies:
         tail: bytes = self._tail(send.tokens)
         if rid is not None:
             tail = b'%b,"rid":%b}' % (tail[:-1], json.dumps(rid).encode())
+        if name := namespace(self._policy, self._salt, session.key, send.play):
+            tail = b'%b,"cache_salt":%b}' % (tail[:-1], json.dumps(name).encode())
         return b"".join((self._head, *prompt, tail))
 
     def forget(self, serial: int, session: Session) -> None:
         """A play is over."""
+        self.replies.forget(serial)
         for thread in session.threads:
             kept = self._kept.pop((serial, thread.id), None)
             self._held -= kept.size if kept else 0
@@ -78,34 +73,60 @@ class Bodies:
     def _prompt(self, key: tuple[int, int], session: Session, turn: int, salts: Salting) -> list[bytes]:
         """The prompt in parts, one for each piece."""
         prompt, before = session.turns[turn].prompt, self._kept.pop(key, None)
-        chat = self._wire.kind == "chat"
+        chat = self._wire.text
         if before is not None:
             self._held -= before.size
         if before is not None and prompt.base == before.turn and (prompt.keep > before.leading or not chat):
-            parts, leading, fresh = before.parts, before.leading, list(prompt.append)
+            parts, leading, fresh = before.parts, before.leading, [(turn, piece) for piece in prompt.append]
             del parts[prompt.keep :]
         else:
-            parts, fresh = [], session.pieces(turn)
-            leading = leading_pieces(session, fresh)
-        parts += (
-            self._messages(session, fresh, len(parts), leading, salts) if chat else self._ids(session, fresh, salts)
-        )
+            parts, fresh = [], introduced(session, turn)
+            leading = leading_pieces(session, [piece for _, piece in fresh])
+        start, make = len(parts), self._messages if chat else self._ids
+        parts += make(key[0], session, fresh, start, leading, salts)
         self._keep(key, _Kept(turn, parts, leading, sum(map(len, parts))))
-        return parts if chat else _closed(parts)
+        if not chat:
+            return _closed(parts)
+        return parts or ([_MESSAGES] if self._wire.kind == "messages" else [])
 
-    def _messages(self, session: Session, pieces: list[Piece], start: int, leading: int, salts: Salting) -> list[bytes]:
+    def _messages(
+        self, play: int, session: Session, pieces: Sequence[Brought], start: int, leading: int, salts: Salting
+    ) -> list[bytes]:
         """Pieces that stand at `start` and behind as messages: one of each, but one of all the leading ones."""
-        made = []
-        for place, piece in enumerate(pieces, start):
-            text = b"".join(self._encoder.piece_text(session, piece, salts))
+        made, apart = [], self._wire.kind == "messages"
+        for place, (turn, piece) in enumerate(pieces, start):
+            text = self._text(play, session, turn, piece, salts)
             role, _ = placed(session.segment(piece.segment).layer, place <= leading if place else None)
             opens = b"" if role is None else _OPEN[role]
             closes = b"" if place < leading - 1 else _CLOSE
-            made.append(b"%b%b%b%b" % (b"," if place and opens else b"", opens, text, closes))
+            comma = b"," if place and opens else b""
+            if apart and place < leading:
+                opens, closes = _SYSTEM if opens else b"", b'",' + _MESSAGES if closes else b""
+            elif apart and place == leading:
+                opens, comma = opens if place else _MESSAGES + opens, b""
+            made.append(b"%b%b%b%b" % (comma, opens, text, closes))
         return made
 
-    def _ids(self, session: Session, pieces: list[Piece], salts: Salting) -> list[bytes]:
-        return [b"".join(self._encoder.piece_ids(session, piece, salts)) for piece in pieces]
+    def _text(self, play: int, session: Session, turn: int, piece: Piece, salts: Salting) -> bytes:
+        reply = self.replies.in_place_of(play, session, turn, piece)
+        if reply is None:
+            return b"".join(self._encoder.piece_text(session, piece, salts))
+        start, stop, behind = reply.cut(piece)
+        rest = () if behind is None else self._encoder.piece_text(session, behind, salts)
+        return b"".join((json_text(reply.part(start, stop)), *rest))
+
+    def _ids(
+        self, play: int, session: Session, pieces: Sequence[Brought], start: int, leading: int, salts: Salting
+    ) -> list[bytes]:
+        made = []
+        for turn, piece in pieces:
+            reply = self.replies.in_place_of(play, session, turn, piece)
+            parts = _own_ids(reply, piece) if reply is not None else []
+            rest = piece if reply is None else reply.cut(piece)[2]
+            if rest is not None:
+                parts += self._encoder.piece_ids(session, rest, salts)
+            made.append(b"".join(parts))
+        return made
 
     def _keep(self, key: tuple[int, int], kept: _Kept) -> None:
         self._kept[key] = kept
@@ -120,9 +141,6 @@ def _closed(parts: list[bytes]) -> list[bytes]:
     return [] if filled is None else [*parts[:filled], parts[filled].rstrip(b",")]
 
 
-def _parts(wire: Wire, tokens: int) -> list[bytes]:
-    """A request without a prompt: what comes before it, in parts, and last what comes behind."""
-    fewest = tokens if wire.exact else None
-    if wire.kind == "chat":
-        return chat_request([], model=wire.model, max_tokens=tokens, min_tokens=fewest, ignore_eos=True)
-    return generate_request([], max_new_tokens=tokens, min_new_tokens=fewest, ignore_eos=True)
+def _own_ids(reply: LiveReply, piece: Piece) -> list[bytes]:
+    start, stop, _ = reply.cut(piece)
+    return [b"%d," % id for id in (reply.ids or ())[start:stop]]

@@ -20,13 +20,14 @@ from yarl import URL
 
 from agentx.core import Attempt, Sample
 from agentx.errors import BadInput
-from agentx.replayer.bodies import Bodies, Wire
+from agentx.replayer.bodies import Bodies
 from agentx.replayer.client import Clock, Silence, exchange_with
 from agentx.replayer.counters import Scraper
 from agentx.replayer.exchange import Exchange, attempt_of
 from agentx.replayer.moves import Cancel, Cut, Done, Ended, Event, Failed, Key, OnFailure, Send, Wait
 from agentx.replayer.progress import LoopLag, Progress, seldom_collecting
 from agentx.replayer.schedule import Schedule
+from agentx.replayer.wires import Wire
 from agentx.results import ResultsWriter
 
 SAMPLE_EVERY = 5.0  # s between samples of the server's counters
@@ -132,9 +133,8 @@ class Driver:
         timer.cancel()
 
     def _launch(self, send: Send) -> None:
-        generate = self.wire.kind == "generate"
-        rid = f"{self.run_id}-{send.key.serial}-{send.key.turn}" if generate else None
-        exchange = Exchange(heard=self.clock(), rid=rid, cumulative=generate)
+        rid = f"{self.run_id}-{send.key.serial}-{send.key.turn}" if self.wire.kind == "generate" else None
+        exchange = Exchange(heard=self.clock(), rid=rid, cumulative=self.wire.cumulative, whole=self.wire.live)
         try:
             body = self.bodies.body(send, rid)
         except BadInput as error:  # content that this wire cannot carry
@@ -168,7 +168,9 @@ class Driver:
 
     def _land(self, send: Send, exchange: Exchange) -> None:
         self._tasks.pop(send.key, None)
-        attempt = attempt_of(send, exchange, self.wire.kind)
+        attempt, reply = attempt_of(send, exchange, self.wire)
+        if reply is not None:
+            self.bodies.replies.keep(send.key.serial, send.key.turn, reply)
         self.writer.attempt(attempt)
         self.progress.count(attempt)
         end = self.clock() if exchange.end is None else exchange.end

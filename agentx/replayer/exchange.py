@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from agentx.core import Attempt, Chunk, Failure
 from agentx.replayer.moves import Send
+from agentx.replayer.wires import Wire
 from agentx.wire import openai, sglang
+from agentx.wire.history import LiveReply, reply_fields
 from agentx.wire.reply import Reply, ServerError, parse_error
 from agentx.wire.sse import SseParser
 
@@ -36,6 +38,7 @@ class Exchange:
     events: list[bytes] = field(default_factory=list)
     raw: list[bytes] = field(default_factory=list)  # what came before the first event: all, where there is no stream
     cumulative: bool = False  # each event repeats the reply so far
+    whole: bool = False  # every event is kept: what was generated goes into later prompts
     failure: Failure | None = None
     rid: str | None = None
     reused: bool = False  # the connection had been used before
@@ -47,7 +50,9 @@ class Exchange:
         self.heard = at
         if not self.events:
             self.raw.append(data)
-        found = self._parser.feed(thin(data, sglang.has_token if self.cumulative else openai.has_token))
+        if not self.whole:
+            data = thin(data, sglang.has_token if self.cumulative else openai.has_token)
+        found = self._parser.feed(data)
         if self.cumulative and found and self.events:
             self.events[-1] = shorten(self.events[-1])  # only the last one will be read whole
         self.times += [at] * len(found)
@@ -72,13 +77,14 @@ def thin(data: bytes, has_token: Callable[[bytes], bool]) -> bytes:
     return data[:first] + data[last + 2 :]
 
 
-def attempt_of(send: Send, exchange: Exchange, wire: Literal["chat", "generate"]) -> Attempt:
-    """The record of one request."""
+def attempt_of(send: Send, exchange: Exchange, wire: Wire) -> tuple[Attempt, LiveReply | None]:
+    """The record of one request, and the reply that goes into later prompts where history is live."""
     turn = send.session.turns[send.key.turn]
     reply = _reply(exchange, wire)
     failure = _failure(exchange, reply)
+    live = wire.live_reply(send.tokens, reply) if failure is None else None
     chunks, first, last = _chunks(exchange.times or [exchange.end or 0.0], reply)
-    return Attempt(
+    attempt = Attempt(
         session=send.session.key,
         play=send.play,
         turn=turn.index,
@@ -103,18 +109,19 @@ def attempt_of(send: Send, exchange: Exchange, wire: Literal["chat", "generate"]
         failure=failure,
         finish=reply.finish_reason,
         rid=exchange.rid,
-        extra=_extra(send, exchange, reply),
+        reply=None if live is None else live.digest,
+        extra=_extra(send, exchange, reply) | reply_fields(live),
     )
+    return attempt, live
 
 
-def _reply(exchange: Exchange, wire: Literal["chat", "generate"]) -> Reply:
+def _reply(exchange: Exchange, wire: Wire) -> Reply:
     events, raw = exchange.events, exchange.raw
     if exchange.status != 200 or not raw:
         return Reply()
     if not events:  # no stream: a server that answers as a whole, or with an error in a 200
-        body = b"".join(raw)
-        return openai.parse_chat(body) if wire == "chat" else sglang.parse_generate(body)
-    return openai.parse_chat_stream(events) if wire == "chat" else sglang.parse_generate_stream(events)
+        return wire.read_whole(b"".join(raw))
+    return wire.read_stream(events)
 
 
 def _failure(exchange: Exchange, reply: Reply) -> Failure | None:

@@ -7,8 +7,11 @@ from typing import Any
 from agentx.core import Attempt, Cached, Chunk, Failure
 from agentx.engine.messages import Admitted, Finished, Tokens
 from agentx.engine.nodes import ID_BYTES
+from agentx.engine.tokenizer import ids_to_list, ids_to_text
 from agentx.replayer.exchange import told_failure
 from agentx.replayer.moves import Send
+from agentx.replayer.wires import Wire
+from agentx.wire.history import LiveReply, reply_fields
 from agentx.wire.openai import merge_cached
 from agentx.wire.reply import ServerError
 
@@ -17,7 +20,7 @@ class Flight:
     """Seconds on the run's clock, which is virtual. One step of the engine is one chunk, as one write of a server."""
 
     __slots__ = (
-        "admitted", "end", "failure", "finished", "heard", "last", "rid", "send", "sent", "status", "times",
+        "admitted", "end", "failure", "finished", "heard", "ids", "last", "rid", "send", "sent", "status", "times",
         "tokens",
     )  # fmt: skip
 
@@ -25,6 +28,7 @@ class Flight:
         self.send, self.sent, self.heard, self.rid = send, sent, sent, rid
         self.times: list[float] = []
         self.tokens: list[int] = []
+        self.ids = bytearray()
         self.admitted: Admitted | None = None
         self.finished: Finished | None = None
         self.failure: Failure | None = None
@@ -35,6 +39,7 @@ class Flight:
     def take(self, event: Tokens) -> None:
         count = len(event.ids) // ID_BYTES
         self.heard = self.last = event.at
+        self.ids += event.ids
         if self.times and self.times[-1] == event.at:
             self.tokens[-1] += count
             return
@@ -50,9 +55,18 @@ class Flight:
     def fail(self, failure: Failure, at: float) -> None:
         self.failure, self.end = failure, at
 
-    def attempt(self, wire: str) -> Attempt:
+    def reply(self, wire: Wire) -> LiveReply | None:
+        """What goes into later prompts, where history is live."""
+        if not wire.live or self.failure is not None or not self.ids:
+            return None
+        return LiveReply(self.send.tokens, len(self.ids) // ID_BYTES, ids=tuple(ids_to_list(bytes(self.ids))))
+
+    def attempt(self, wire: Wire) -> Attempt:
         """The record. What a server would not have told is unknown here too."""
         send, finished, admitted = self.send, self.finished, self.admitted
+        live = self.reply(wire)
+        if live is not None and wire.history == "live":
+            live = LiveReply(live.asked, live.tokens, text=ids_to_text(bytes(self.ids)))
         turn = send.session.turns[send.key.turn]
         sent, whole = self.sent, finished is not None
         return Attempt(
@@ -80,8 +94,9 @@ class Flight:
             status=self._status(),
             failure=self.failure,
             finish=finished.reason if finished and finished.status is None else None,
-            rid=self.rid if wire == "generate" else None,
-            extra=_extra(send, finished),
+            rid=self.rid if wire.kind == "generate" else None,
+            reply=None if live is None else live.digest,
+            extra=_extra(send, finished) | reply_fields(live),
         )
 
     def _status(self) -> int | None:

@@ -22,6 +22,7 @@ from agentx.replayer.plan import Plan
 from agentx.replayer.targets import Target
 from agentx.results import RESULTS, TRACE, sha256_of
 from agentx.trace import TraceReader
+from agentx.wire.history import TEXT_WIRES
 
 COPIED = 32 << 20  # bytes; a longer trace stays where it lies, known by its digest
 
@@ -44,7 +45,7 @@ class Facts:
     @property
     def template(self) -> Mapping[str, int] | None:
         """Tokens that the chat template adds; None: not known, or no template in use."""
-        return EMBEDDED_TEMPLATE if self.embedded and self.plan.wire == "chat" else None
+        return EMBEDDED_TEMPLATE if self.embedded and self.plan.wire in TEXT_WIRES else None
 
     def settings(self) -> dict[str, Any]:
         """The contents of run.json."""

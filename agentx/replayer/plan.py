@@ -18,6 +18,7 @@ from pydantic import Field
 
 from agentx import catalog
 from agentx.replayer.moves import OnFailure, Rules, StartBy, StartPhase, StartRule
+from agentx.wire.history import History, WireKind, histories_of
 from agentx.wire.salting import Policy
 from agentx.yamlspec import Duration, Strict, duration_text, load, seconds
 
@@ -126,14 +127,23 @@ class Plan(Strict):
     measure: Extent = Measure()
     drain: Duration = 1800.0
     gaps: Gaps = Gaps()
-    wire: Literal["chat", "generate"] = "chat"
-    history: Literal["recorded"] = "recorded"
+    wire: WireKind = "chat"
+    history: History = "recorded"
     length: Literal["exact", "max_only"] = "exact"
     salt: Policy = "run"
     overflow: Literal["drop_turn", "end_session", "fail"] = "drop_turn"
     abort: Literal["replay", "skip"] = "replay"
     on_failure: OnFailure = "end_session"
     timeouts: Timeouts = Timeouts()
+
+    @pydantic.model_validator(mode="after")
+    def _goes_together(self) -> Plan:
+        if self.history not in histories_of(self.wire):
+            known = " or ".join(histories_of(self.wire))
+            raise ValueError(f"history {self.history} does not go with the wire {self.wire}, which takes {known}")
+        if self.wire == "messages" and self.salt in ("field", "field-session"):
+            raise ValueError(f"salt {self.salt} does not go with the wire messages: it has no cache_salt")
+        return self
 
     @property
     def rules(self) -> Rules:

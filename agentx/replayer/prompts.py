@@ -15,6 +15,7 @@ from agentx.content import Encoder, Salting
 from agentx.core import Piece, Session, Text, TokenIds
 from agentx.engine.tokenizer import MARKERS, WORD, ids_from_list
 from agentx.replayer.moves import Send
+from agentx.wire.history import Replies, introduced
 from agentx.wire.messages import leading_pieces, placed
 from agentx.wire.salting import Policy, salting
 
@@ -38,6 +39,7 @@ class Prompts:
         self._encoder, self._chat, self._policy, self._salt = encoder, chat, policy, salt
         self._kept: OrderedDict[tuple[int, int], _Kept] = OrderedDict()  # by play and thread
         self._held, self._limit = 0, keep_bytes
+        self.replies: Replies[int] = Replies()  # by play: what goes into its later prompts, where history is live
 
     def ids(self, send: Send) -> bytes:
         """The whole prompt of a turn."""
@@ -46,29 +48,42 @@ class Prompts:
         salts = salting(self._policy, self._salt, session.key, send.play)
         before = self._pop(key)
         if before is not None and prompt.base == before.turn and (prompt.keep > before.leading or not self._chat):
-            ends, leading, fresh = before.ends[: prompt.keep], before.leading, list(prompt.append)
+            ends, leading, fresh = before.ends[: prompt.keep], before.leading, [(index, one) for one in prompt.append]
             start = memoryview(before.ids)[: ends[-1] if ends else 0]
         else:
-            ends, fresh, start = [], session.pieces(index), memoryview(b"")
-            leading = leading_pieces(session, fresh)
-        parts = self._parts(session, fresh, ends, leading, salts)
+            ends, fresh, start = [], introduced(session, index), memoryview(b"")
+            leading = leading_pieces(session, [piece for _, piece in fresh])
+        parts = self._parts(key[0], session, fresh, ends, leading, salts)
         kept = _Kept(index, b"".join((start, *parts, MARKERS["assistant"] if self._chat else b"")), ends, leading)
         self._keep(key, kept)
         return kept.ids
 
     def forget(self, serial: int, session: Session) -> None:
         """A play is over."""
+        self.replies.forget(serial)
         for thread in session.threads:
             self._pop((serial, thread.id))
 
     def _parts(
-        self, session: Session, fresh: list[Piece], ends: list[int], leading: int, salts: Salting
+        self,
+        play: int,
+        session: Session,
+        fresh: list[tuple[int, Piece]],
+        ends: list[int],
+        leading: int,
+        salts: Salting,
     ) -> list[bytes]:
         """The ids of pieces that come behind those that `ends` has; their ends are added to it."""
         parts: list[bytes] = []
         at = ends[-1] if ends else 0
-        for place, piece in enumerate(fresh, len(ends)):
-            part = self._content(session, piece, salts)
+        for place, (turn, piece) in enumerate(fresh, len(ends)):
+            reply = self.replies.in_place_of(play, session, turn, piece)
+            if reply is None:
+                part = self._content(session, piece, salts)
+            else:
+                low, high, behind = reply.cut(piece)
+                part = ids_from_list((reply.ids or ())[low:high])
+                part += b"" if behind is None else self._content(session, behind, salts)
             if self._chat:
                 role, leads = placed(session.segment(piece.segment).layer, place <= leading if place else None)
                 part = part if role is None else MARKERS[role] + part

@@ -21,7 +21,7 @@ from yarl import URL
 
 from agentx.content import Encoder, WordList, lexicon
 from agentx.errors import BadInput
-from agentx.replayer.bodies import Bodies, Wire
+from agentx.replayer.bodies import Bodies
 from agentx.replayer.client import Clock, Silence, open_session
 from agentx.replayer.counters import Scraper
 from agentx.replayer.drive import Driver
@@ -33,7 +33,9 @@ from agentx.replayer.progress import Progress
 from agentx.replayer.schedule import Schedule
 from agentx.replayer.source import Source
 from agentx.replayer.targets import Endpoint, Target, request_headers, session_headers
+from agentx.replayer.wires import Wire
 from agentx.results import ResultsWriter, RunResults, read_results
+from agentx.wire.history import TEXT_WIRES
 
 
 def replay(
@@ -98,7 +100,7 @@ async def _run(order: Order, endpoint: Endpoint, *, progress: bool, signals: boo
         server = await server_facts(session, endpoint.base, endpoint.model)
         embedded = "engine_rules" in server
         words = None if embedded else await confirmed_words(session, endpoint.base, server["model"])
-        if words is None and not embedded and plan.wire == "generate":
+        if words is None and not embedded and plan.wire not in TEXT_WIRES:
             raise BadInput(f"{endpoint.base} has no /tokenize, so its token ids are not known", hint="wire: chat")
         copied = copy_trace(order.trace, order.out, always=order.made)
         facts = Facts(plan, order.target, order.trace, order.salt, server, words, copied, embedded)
@@ -130,7 +132,7 @@ def _driver(
     progress: bool,
 ) -> Driver:
     plan, fates = facts.plan, fates_of(facts)
-    wire = Wire(plan.wire, facts.server["model"], exact=plan.length == "exact")
+    wire = Wire(plan.wire, facts.server["model"], exact=plan.length == "exact", history=plan.history)
     words = facts.words or WordList(lexicon())
     return Driver(
         schedule=Schedule(iter(source), plan.rules, fates),

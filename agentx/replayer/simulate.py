@@ -18,7 +18,7 @@ from agentx.content import Encoder, WordList, lexicon
 from agentx.engine.engine import Engine
 from agentx.engine.settings import EngineSettings
 from agentx.errors import BadInput
-from agentx.replayer.embedded import facts_of
+from agentx.replayer.embedded import MODEL, facts_of
 from agentx.replayer.folder import Facts, check_free, copy_trace, default_folder
 from agentx.replayer.order import Order, fates_of, order_of, source_of, trace_notes
 from agentx.replayer.plan import Plan
@@ -26,7 +26,9 @@ from agentx.replayer.progress import VirtualBar, seldom_collecting
 from agentx.replayer.prompts import Prompts
 from agentx.replayer.schedule import Schedule
 from agentx.replayer.simulation import Simulation
+from agentx.replayer.wires import Wire
 from agentx.results import ResultsWriter, RunResults, read_results
+from agentx.wire.salting import namespace
 
 NOTE = "simulated in virtual time: no client, no network, no server process; times are the target's timing model"
 WALL = 0.0  # a simulation has no date
@@ -77,14 +79,15 @@ def _run(order: Order, salt: str, *, progress: bool, signals: bool) -> None:
     with contextlib.closing(writer), VirtualBar(plan.measure.seconds, wanted=progress) as bar:
         source = source_of(facts)
         fates = fates_of(facts)
+        wire = Wire(plan.wire, MODEL, exact=plan.length == "exact", history=plan.history)
         with _signals() if signals else contextlib.nullcontext(lambda: None) as stopping:
             simulation = Simulation(
                 schedule=Schedule(iter(source), plan.rules, fates),
                 engine=Engine(settings),
-                prompts=Prompts(Encoder(WordList(lexicon())), chat=plan.wire == "chat", policy=plan.salt, salt=salt),
+                prompts=Prompts(Encoder(WordList(lexicon())), chat=wire.text, policy=plan.salt, salt=salt),
                 writer=writer,
-                wire=plan.wire,
-                exact=plan.length == "exact",
+                wire=wire,
+                namespace=lambda send: namespace(plan.salt, salt, send.session.key, send.play),
                 stall=plan.timeouts.stall,
                 on_overflow=fates.when_refused,
                 measured=plan.measure.seconds,

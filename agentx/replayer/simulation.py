@@ -14,7 +14,7 @@ from typing import Any
 
 from agentx.core import Failure, Sample
 from agentx.engine.engine import Admitted, Engine, Event, Finished, Refused, Request, Tokens
-from agentx.engine.http_calls import Call, Rejected, check_context, check_limit
+from agentx.engine.http_calls import Call, Rejected, check_context, check_limit, namespace_of
 from agentx.errors import BadInput
 from agentx.replayer.embedded import ENDPOINT, MODEL, counters_of
 from agentx.replayer.exchange import told_failure
@@ -23,6 +23,7 @@ from agentx.replayer.moves import Cancel, Cut, Done, Ended, Failed, Key, OnFailu
 from agentx.replayer.moves import Event as Told
 from agentx.replayer.prompts import Prompts
 from agentx.replayer.schedule import Schedule
+from agentx.replayer.wires import Wire
 from agentx.results import ResultsWriter
 from agentx.wire.reply import ServerError
 
@@ -38,8 +39,8 @@ class Simulation:
     engine: Engine
     prompts: Prompts
     writer: ResultsWriter
-    wire: str
-    exact: bool
+    wire: Wire
+    namespace: Callable[[Send], str]
     stall: float
     on_overflow: OnFailure
     measured: float | None = None
@@ -126,7 +127,7 @@ class Simulation:
         try:
             prompt = self.prompts.ids(send)
             self._check(rid, prompt, most)
-            request = Request(rid, prompt, most, min_new=most if self.exact else 0, ignore_eos=True)
+            request = self._request(send, rid, prompt)
             self.engine.submit(request, self.now)
         except BadInput as error:  # content that this wire cannot carry
             flight.fail(Failure("input", str(error)), self.now)
@@ -139,18 +140,24 @@ class Simulation:
             self._flying[rid] = flight
             heapq.heappush(self._silent, (self.now + self.stall, rid))
 
+    def _request(self, send: Send, rid: str, prompt: bytes) -> Request:
+        free = self.wire.kind == "messages"  # an API that knows no fewest tokens, and no end that is ignored
+        fewest = send.tokens if self.wire.exact and not free else 0
+        name = namespace_of(self.namespace(send), None)
+        return Request(rid, prompt, send.tokens, min_new=fewest, ignore_eos=not free, namespace=name)
+
     def _check(self, rid: str, prompt: bytes, most: int) -> None:
         """What a server looks at before it asks the engine. Raises Rejected."""
         settings = self.engine.settings
-        if self.wire == "chat":
+        if self.wire.text or self.wire.kind == "chat-ids":
             check_limit(most, settings)
-            if len(prompt) // 4 <= 1:
+            if self.wire.text and len(prompt) // 4 <= 1:
                 raise Rejected("Messages cannot be empty.")
         check_context(Call(rid, MODEL, prompt, most, 0, True, "", True), settings)
 
     def _refuse(self, flight: Flight, error: Rejected | Refused) -> None:
         """Answered like a server: chat's own checks by status, all else in a stream that has begun."""
-        in_stream = isinstance(error, Refused) or self.wire == "generate"
+        in_stream = isinstance(error, Refused) or self.wire.kind in ("generate", "messages")
         failure = told_failure(ServerError(error.status, error.message), "stream" if in_stream else "http")
         flight.fail(failure, self.now + max(REFUSAL, self.engine.settings.timing.request))
         flight.status = 200 if in_stream else error.status
@@ -199,6 +206,8 @@ class Simulation:
         self._heard = True
         self.writer.attempt(flight.attempt(self.wire))
         send = flight.send
+        if (reply := flight.reply(self.wire)) is not None:
+            self.prompts.replies.keep(send.key.serial, send.key.turn, reply)
         self.schedule.feed(flight.end, self._event(send.key, flight.failure))
         if send.key.serial not in self.schedule.live:
             self.prompts.forget(send.key.serial, send.session)

@@ -1,4 +1,4 @@
-"""Chat completions: requests joined from bytes that exist already, replies read from bytes that were kept.
+"""OpenAI's chat and completions, with SGLang's additions: requests joined, replies read, from bytes that exist already.
 
 A stream is read by scanning: of an event that carries a token only the count is looked up; the few others (role,
 finish, usage, error) are parsed as JSON. A parser per token would cost more than the rest of a client.
@@ -27,7 +27,10 @@ from agentx.wire.reply import (
 )
 
 # Quotes inside a JSON string are escaped, so these cannot match inside generated text.
-_TOKEN = re.compile(rb'"(?:content|reasoning_content|reasoning|text|refusal)"\s*:\s*"[^"]|"tool_calls"\s*:\s*\[\s*\{')
+_TOKEN = re.compile(
+    rb'"(?:content|reasoning_content|reasoning|text|refusal)"\s*:\s*"[^"]'
+    rb'|"tool_calls"\s*:\s*\[\s*\{|"token_ids"\s*:\s*\[\s*\d'
+)
 _CONTENT = b'"content":"'
 _UNFINISHED = b'"finish_reason":null'  # a token's event that has this says nothing else but the count
 
@@ -60,6 +63,56 @@ def chat_request(
         parts.append(b'%b{"role":%b,"content":"' % (b"," if index else b"", json.dumps(role).encode()))
         parts.extend(content)
         parts.append(b'"}')
+    told = {"stream": stream, "include_usage": include_usage, "continuous_usage": continuous_usage}
+    fields = _fields(max_tokens, min_tokens, ignore_eos, cached_details=cached_details, **told)
+    fields.update(extra or {})
+    parts.append(b"]," + json.dumps(fields, separators=(",", ":")).encode()[1:])
+    return parts
+
+
+def chat_ids_request(
+    ids: Sequence[bytes], *, model: str, max_tokens: int, min_tokens: int | None, ignore_eos: bool, output_ids: bool
+) -> list[bytes]:
+    """The body of a chat request with SGLang's `input_ids`, which take the place of the messages, as parts to join.
+
+    `ids` as for `sglang.generate_request`; `output_ids`: the reply is to tell its ids.
+    """
+    # A request without messages is refused, although nothing of them is read.
+    head = b'{"model":%b,"messages":[{"role":"user","content":""}],"input_ids":[' % json.dumps(model).encode()
+    fields = _fields(max_tokens, min_tokens, ignore_eos)
+    if output_ids:
+        fields["return_output_ids_in_sglext"] = True
+    return [head, *joined_ids(ids), b"]," + json.dumps(fields, separators=(",", ":")).encode()[1:]]
+
+
+def completions_request(
+    ids: Sequence[bytes], *, model: str, max_tokens: int, min_tokens: int | None, ignore_eos: bool, output_ids: bool
+) -> list[bytes]:
+    """The body of a `/v1/completions` request for a prompt of token ids, as parts to join."""
+    fields = _fields(max_tokens, min_tokens, ignore_eos)
+    if output_ids:
+        fields["return_token_ids"] = True
+    head = b'{"model":%b,"prompt":[' % json.dumps(model).encode()
+    return [head, *joined_ids(ids), b"]," + json.dumps(fields, separators=(",", ":")).encode()[1:]]
+
+
+def joined_ids(ids: Sequence[bytes]) -> list[bytes]:
+    """Runs of ids with commas between them."""
+    parts = [part for run in ids if run for part in (run, b",")]
+    return parts[:-1]
+
+
+def _fields(
+    max_tokens: int,
+    min_tokens: int | None,
+    ignore_eos: bool,
+    *,
+    stream: bool = True,
+    include_usage: bool = True,
+    continuous_usage: bool = True,
+    cached_details: bool = True,
+) -> dict[str, object]:
+    """What a request says beside its prompt."""
     fields: dict[str, object] = {"max_tokens": max_tokens}
     if min_tokens is not None:
         fields["min_tokens"] = min_tokens
@@ -73,9 +126,8 @@ def chat_request(
             fields["stream_options"] = {"include_usage": True, "continuous_usage_stats": True}
     if cached_details:
         fields["return_cached_tokens_details"] = True
-    fields.update(extra or {})
-    parts.append(b"]," + json.dumps(fields, separators=(",", ":")).encode()[1:])
-    return parts
+        fields["return_spec_tokens_details"] = True
+    return fields
 
 
 def has_token(data: bytes) -> bool:
@@ -87,7 +139,11 @@ def has_token(data: bytes) -> bool:
 
 
 def parse_chat_stream(events: Iterable[bytes], *, text: bool = False) -> Reply:
-    """Read a whole stream: the data of each of its events, in order. Never raises: what is wrong is in `error`."""
+    """Read a whole stream: the data of each of its events, in order. Never raises: what is wrong is in `error`.
+
+    With `text` every event is read, for all that was generated (reasoning too) and for ids that come bit by bit.
+    """
+    ids: list[int] = []
     counts: list[int | None] = []
     carries: list[bool] = []
     texts: list[str] = []
@@ -109,8 +165,12 @@ def parse_chat_stream(events: Iterable[bytes], *, text: bool = False) -> Reply:
                 _read_event(told, event)
                 counts.append(count_of(_usage(event).get("completion_tokens")))
                 if text:
-                    texts.append(_text_of(mapping_of(first_of(event.get("choices")).get("delta"))))
+                    choice = first_of(event.get("choices"))
+                    texts.append(_text_of(mapping_of(choice.get("delta")) or choice))
+                    ids += ids_of(choice.get("token_ids")) or ()
     known = [count for count in counts if count is not None]
+    if ids:
+        told["output_ids"] = tuple(ids)
     return Reply(
         token_counts=tuple(counts),
         carries=tuple(carries),
@@ -127,7 +187,10 @@ def parse_chat(body: bytes) -> Reply:
         return Reply(error=event)
     told: dict[str, Any] = {}
     _read_event(told, event)
-    message = mapping_of(first_of(event.get("choices")).get("message"))
+    choice = first_of(event.get("choices"))
+    message = mapping_of(choice.get("message")) or choice
+    if (ids := ids_of(choice.get("token_ids"))) is not None:
+        told["output_ids"] = ids
     count = count_of(_usage(event).get("completion_tokens"))
     return Reply(
         token_counts=(count,),
@@ -163,6 +226,9 @@ def _read_event(told: dict[str, Any], event: Mapping[str, object]) -> None:
     if total is not None or more:
         told["cached"] = merge_cached(told.get("cached"), total, mapping_of(more.get("cached_tokens_details")))
         told["spec"] = mapping_of(more.get("spec_tokens_details")) or told.get("spec")
+    outputs = more.get("output_ids")
+    if isinstance(outputs, list) and outputs and (ids := ids_of(outputs[0])) is not None:
+        told["output_ids"] = ids
 
 
 def _usage(event: Mapping[str, object]) -> dict[str, object]:
@@ -186,5 +252,13 @@ def merge_cached(known: Cached | None, total: int | None, tiers: Mapping[str, ob
 
 
 def _text_of(message: Mapping[str, object]) -> str:
-    content = message.get("content")
-    return content if isinstance(content, str) else ""
+    """All that was generated: reasoning and content of a message, or the text of a completion."""
+    parts = [message.get(key) for key in ("reasoning_content", "content", "text")]
+    return "".join(part for part in parts if isinstance(part, str))
+
+
+def ids_of(value: object) -> tuple[int, ...] | None:
+    """`value` if it is a list of ids, else None."""
+    if not isinstance(value, list) or not all(isinstance(one, int) for one in value):
+        return None
+    return tuple(value)

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from agentx.wire.openai import merge_cached
+from agentx.wire.openai import ids_of, joined_ids, merge_cached
 from agentx.wire.reply import (
     DONE,
     Reply,
@@ -42,12 +42,7 @@ def generate_request(
     Each part of `ids` is a run of decimal token ids with commas between them, none at its ends.
     `extra` adds fields and overrides the ones made here.
     """
-    parts = [b'{"input_ids":[']
-    for run in ids:
-        if run:
-            parts += (run, b",")
-    if len(parts) > 1:
-        parts.pop()
+    parts = [b'{"input_ids":[', *joined_ids(ids)]
     sampling: dict[str, object] = {"max_new_tokens": max_new_tokens, "temperature": 0}
     if min_new_tokens is not None:
         sampling["min_new_tokens"] = min_new_tokens
@@ -135,19 +130,12 @@ def _read(data: bytes, *, text: bool) -> Reply:
         finish_reason=kind if isinstance(kind, str) else None,
         matched_stop=matched if isinstance(matched, int | str) else None,
         error=error,
-        output_ids=_ids(event),
+        output_ids=ids_of(event.get("output_ids")),
         text=join_text([content]) if text and isinstance(content, str) else None,
         queue_seconds=seconds_of(meta.get("queue_time")),
         server_first_token_seconds=seconds_of(meta.get("first_token_latency")),
         spec=spec or None,
     )
-
-
-def _ids(event: Mapping[str, object]) -> tuple[int, ...] | None:
-    ids = event.get("output_ids")
-    if not isinstance(ids, list) or not all(isinstance(value, int) for value in ids):
-        return None
-    return tuple(ids)
 
 
 def _joined(reply: Reply, kept: Sequence[bytes], *, text: bool) -> Reply:
@@ -157,7 +145,7 @@ def _joined(reply: Reply, kept: Sequence[bytes], *, text: bool) -> Reply:
     for data in kept:
         event = load_object(data)
         if not isinstance(event, ServerError):
-            ids.extend(_ids(event) or ())
+            ids.extend(ids_of(event.get("output_ids")) or ())
             content = event.get("text")
             texts.append(content if isinstance(content, str) else "")
     if len(ids) != reply.completion_tokens:

@@ -48,7 +48,7 @@ def test_a_stream_of_every_kind() -> None:
     usage = json.loads(data[-2])["usage"]
     assert usage["completion_tokens_details"] == {"reasoning_tokens": SCRIPT.reasoning_tokens}
     read = parse_chat_stream(data, text=True)
-    assert (read.text, read.finish_reason, read.completion_tokens) == ("I go", "tool_calls", len(SCRIPT.ids) // 4)
+    assert (read.text, read.finish_reason, read.completion_tokens) == ("hmI go", "tool_calls", len(SCRIPT.ids) // 4)
     whole = json.loads(ChatReply(progress("stop", SCRIPT.ids)).whole())["choices"][0]["message"]["tool_calls"]
     assert [call["id"] for call in whole] == [call["id"] for call in calls]
 

@@ -13,6 +13,7 @@ from agentx.core import Cached, Chunk, Output, Prompt, Session, Turn
 from agentx.replayer.exchange import Exchange, attempt_of, shorten, thin
 from agentx.replayer.moves import Key
 from agentx.replayer.schedule import Send
+from agentx.replayer.wires import Wire
 from agentx.wire.openai import has_token
 
 SEND = Send(Key(0, 0), Session("s", (Turn(0, 0, Prompt(()), 50, Output(4)),)), 0, 2, 1.0, 0.0)
@@ -47,7 +48,7 @@ def record(*reads: tuple[float, bytes], status: int | None = 200, wire: str = "c
         exchange.receive(at, data)
     if failure:
         exchange.fail(failure)
-    return attempt_of(SEND, exchange, wire)
+    return attempt_of(SEND, exchange, Wire(wire, "m"))[0]
 
 
 def test_a_plain_reply():

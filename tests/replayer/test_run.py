@@ -32,7 +32,7 @@ REFUSED = [
     ({"target": "lapptop"}, "did you mean 'laptop'"),
     ({"sets": ["load.lanes=2"]}, "--set load.lanes=2: load.lanes: unknown key"),
     ({"sets": ["target.cache.poool=2"]}, "unknown key"),
-    ({"sets": ["history=live"]}, "history"),
+    ({"sets": ["history=live-ids"]}, "history live-ids does not go with the wire chat"),
 ]
 
 
@@ -56,7 +56,11 @@ def test_a_plan_may_name_trace_and_target(trace, tmp_path, capsys):
 
 def test_without_a_plan_the_pauses_are_chosen_and_it_is_said(trace, tmp_path, capsys, monkeypatch):
     run = replay(trace, out=tmp_path / "run", sets=["gaps.tree_idle_cap=10ms"], progress=True)
-    assert run.settings["plan"]["gaps"] == {"scale": 1.0, "tree_idle_cap": "10ms", "system_idle_cap": None}  # they were the user's
+    assert run.settings["plan"]["gaps"] == {
+        "scale": 1.0,
+        "tree_idle_cap": "10ms",
+        "system_idle_cap": None,
+    }  # they were the user's
     assert "no plan given" not in capsys.readouterr().err
     monkeypatch.setattr("agentx.replayer.defaults.CAP", 0.01)
     run = replay(trace, out=tmp_path / "chosen", progress=True)

@@ -49,12 +49,30 @@ def test_a_seed_gives_the_same_bytes_and_another_seed_does_not(write, tmp_path):
     assert runs[0].settings["simulated"] is True
 
 
-@pytest.mark.parametrize("wire", ["chat", "generate"])
-def test_sequential_traffic_gives_what_a_replay_gives(write, tmp_path, wire):
+@pytest.mark.parametrize(
+    ("wire", "history"),
+    [
+        ("chat", "recorded"),
+        ("chat", "live"),
+        ("messages", "live"),
+        ("generate", "recorded"),
+        ("generate", "live-ids"),
+        ("chat-ids", "live-ids"),
+        ("completions-ids", "live-ids"),
+    ],
+)
+def test_sequential_traffic_gives_what_a_replay_gives(write, tmp_path, wire, history):
     trace = write(linear(6, id="a", fresh=70, reply=9), linear(5, id="b", fresh=90, reply=7))
-    arguments = {"sets": ["gaps.scale=0", f"wire={wire}", "target.cache.pool=700"], "salt": "x"}
+    sets = ["gaps.scale=0", f"wire={wire}", f"history={history}", "target.cache.pool=700", "length=max_only"]
+    arguments = {"sets": sets, "salt": "x"}
     one, other = (play(trace, out=tmp_path / name, **arguments) for name, play in (("r", replay), ("s", simulate)))
-    assert [shape(attempt) for attempt in one.attempts] == [shape(attempt) for attempt in other.attempts]
+    if wire == "messages":  # its streams carry no counts and know no tiers
+        assert [attempt.prompt_tokens for attempt in one.attempts] == [each.prompt_tokens for each in other.attempts]
+        assert [attempt.cached.total for attempt in one.attempts] == [each.cached.total for each in other.attempts]
+    else:
+        assert [shape(attempt) for attempt in one.attempts] == [shape(attempt) for attempt in other.attempts]
+    assert [attempt.reply for attempt in one.attempts] == [attempt.reply for attempt in other.attempts]
+    assert all((attempt.reply is None) == (history == "recorded") for attempt in one.attempts)
     assert run_reuse(one).by_attempt == run_reuse(other).by_attempt
     before, after = one.samples[-1].values, other.samples[-1].values
     assert {name: after[name] for name in before} == before
@@ -201,6 +219,13 @@ CHANGES = [
     ("gaps.tree_idle_cap=null", "gaps.tree_idle_cap=1s", []),
     ("gaps.system_idle_cap=null", "gaps.system_idle_cap=1s", ["load.sessions=2"]),
     ("wire=chat", "wire=generate", []),
+    ("wire=chat", "wire=chat-ids", []),
+    ("wire=chat", "wire=completions-ids", []),
+    ("wire=chat", "wire=messages", []),  # as many tokens as it likes, up to the recorded ones
+    ("history=recorded", "history=live", []),
+    ("history=recorded", "history=live-ids", ["wire=generate"]),
+    ("salt=none", "salt=field", []),
+    ("salt=field", "salt=field-session", []),
     ("length=exact", "length=max_only", ["target.scheduler.queue=9"]),
     ("salt=run", "salt=session", ["load.sessions=2"]),
     ("overflow=drop_turn", "overflow=end_session", ["target.context=170"]),
@@ -228,7 +253,7 @@ def test_a_plan_key_that_changes_changes_what_is_sent(write, tmp_path, monkeypat
         run = simulate(trace, plan=load_plan(), out=tmp_path / name, sets=[*beside, key])
         assert run.books().balanced
         attempts = sorted((each.sent, each.session, each.turn, each.phase, each.failure) for each in run.attempts)
-        seen.append((repr(attempts), [(each.prompt, each.max_new, each.min_new) for each in submitted]))
+        seen.append((repr(attempts), [(each.prompt, each.max_new, each.min_new, each.namespace) for each in submitted]))
     assert seen[0] != seen[1]
 
 

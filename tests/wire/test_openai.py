@@ -61,6 +61,7 @@ def test_a_request_is_the_json_that_was_meant() -> None:
         "stream": True,
         "stream_options": {"include_usage": True, "continuous_usage_stats": True},
         "return_cached_tokens_details": True,
+        "return_spec_tokens_details": True,
         "cache_salt": "x",
     }
 
