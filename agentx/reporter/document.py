@@ -79,23 +79,24 @@ def _run(about: About, metrics: Metrics) -> dict[str, Any]:
 
 def _latency(found: Latency) -> dict[str, Any]:
     return {
-        "ttft_seconds": _spread(found.ttft),
-        "ttft_from_due_seconds": _spread(found.ttft_from_due),
-        "tpot_seconds": _spread(found.tpot),
+        "ttft_seconds": spread_document(found.ttft),
+        "ttft_from_due_seconds": spread_document(found.ttft_from_due),
+        "tpot_seconds": spread_document(found.tpot),
         "tpot_estimated_turns": found.tpot_estimated,
         "tpot_missing_turns": found.tpot_missing,
-        "inter_token_seconds": _spread(found.inter_token),
-        "inter_chunk_seconds": _spread(found.inter_chunk),
-        "latency_seconds": _spread(found.latency),
-        "latency_from_due_seconds": _spread(found.latency_from_due),
-        "lag_seconds": _spread(found.lag),
-        "queue_seconds": _spread(found.queue),
-        "server_ttft_seconds": _spread(found.server_ttft),
-        "client_less_server_ttft_seconds": _spread(found.client_server_ttft),
+        "inter_token_seconds": spread_document(found.inter_token),
+        "inter_chunk_seconds": spread_document(found.inter_chunk),
+        "latency_seconds": spread_document(found.latency),
+        "latency_from_due_seconds": spread_document(found.latency_from_due),
+        "lag_seconds": spread_document(found.lag),
+        "queue_seconds": spread_document(found.queue),
+        "server_ttft_seconds": spread_document(found.server_ttft),
+        "client_less_server_ttft_seconds": spread_document(found.client_server_ttft),
     }
 
 
-def _spread(found: Spread | None) -> dict[str, Any] | None:
+def spread_document(found: Spread | None) -> dict[str, Any] | None:
+    """Percentiles, mean and extremes with the number of values and of sessions."""
     if found is None:
         return None
     percentiles = {f"p{percent}": found.at(percent) for percent in PERCENTILES}
@@ -119,8 +120,8 @@ def _interactivity(found: Interactivity) -> dict[str, Any]:
 
 def _lengths(found: Lengths) -> dict[str, Any]:
     return {
-        "isl_tokens": _spread(found.isl),
-        "osl_tokens": _spread(found.osl),
+        "isl_tokens": spread_document(found.isl),
+        "osl_tokens": spread_document(found.osl),
         "shorter_than_asked": found.shorter,
         "longer_than_asked": found.longer,
         "replies_without_count": found.untold,
@@ -250,5 +251,5 @@ def _jobs(found: Jobs) -> dict[str, Any]:
         "equivalents_in_window": found.equivalents,
         "equivalents_per_hour": found.equivalents_per_hour,
         "unsized_plays": found.unsized,
-        "job_latency_seconds": _spread(found.latency),
+        "job_latency_seconds": spread_document(found.latency),
     }

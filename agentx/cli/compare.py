@@ -1,0 +1,54 @@
+"""agentx compare: hold runs against each other, and say what is known against it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+
+from agentx.errors import EXIT_OK, BadInput
+
+EPILOG = """examples:
+  agentx compare before/ after/                                one pair: ratios without intervals
+  agentx compare before/ small/ large/                         the first against each of the others
+  agentx compare --a a1/ a2/ a3/ --b b1/ b2/ b3/               repeats of two sides: 95 % t-intervals between runs
+  agentx compare before/ after/ --strict --json > compare.json
+
+Run repeats in the order A B B A A B: drift of the server then weighs on both sides alike. docs/reference/metrics.md
+defines every figure and every finding.
+exit codes: 0 done, 2 bad input, 5 with --strict when a finding makes a pair not comparable
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("runs", metavar="RUN", nargs="*", help="run folders, one for each side; the first is A")
+    parser.add_argument("--a", metavar="RUN", nargs="+", default=[], help="the runs of side A")
+    parser.add_argument("--b", metavar="RUN", nargs="+", default=[], help="the runs of side B")
+    parser.add_argument("--strict", action="store_true", help="refuse (exit 5) a pair that is not comparable")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="one JSON document (schema agentx/compare/1)")
+    form.add_argument("--markdown", action="store_true", help="the tables as markdown")
+
+
+def run(args: argparse.Namespace) -> int:
+    from agentx.reporter.compare import compare
+
+    found = compare(_sides(args))
+    if args.strict:
+        found.check()
+    if args.json:
+        print(json.dumps(found.document(), indent=1, allow_nan=False))
+    else:
+        sys.stdout.write(found.markdown() if args.markdown else found.text())
+    return EXIT_OK
+
+
+def _sides(args: argparse.Namespace) -> list[list[str]]:
+    """One list of folders for each side."""
+    repeated = [side for side in (args.a, args.b) if side]
+    if args.runs and repeated:
+        raise BadInput("give either RUN RUN ..., one for each side, or --a RUN ... --b RUN ...")
+    sides = repeated or [[folder] for folder in args.runs]
+    if len(sides) < 2:
+        raise BadInput("two runs are needed", hint="agentx compare A B, or --a A1 A2 A3 --b B1 B2 B3")
+    return sides

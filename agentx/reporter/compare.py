@@ -1,0 +1,72 @@
+"""`compare([[run, ...], [run, ...], ...])`: the first side against each other one, with what is known against it.
+
+The run is the unit: repeats give intervals, one pair gives none. Two ratios stand side by side: over all answered turns
+(what each run did) and over the same turns (those that every run of both sides answered), which a change of the mix
+cannot move. Without a common trace there are no same turns, and the distributions are compared.
+"""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from agentx.errors import BadInput, InvalidMeasurement
+from agentx.reporter.compare_caveats import Side
+from agentx.reporter.compare_document import document
+from agentx.reporter.compare_figures import measured
+from agentx.reporter.compare_pair import Pair, pair_of
+from agentx.reporter.compare_text import blocks
+from agentx.reporter.table import as_markdown, as_text
+from agentx.results import RunResults, read_results
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Side A against each of the others."""
+
+    sides: tuple[Side, ...]
+    pairs: tuple[Pair, ...]
+
+    def text(self) -> str:
+        """For a terminal."""
+        return as_text(blocks(self.sides, self.pairs))
+
+    def markdown(self) -> str:
+        """The same for a pull request."""
+        return as_markdown(blocks(self.sides, self.pairs))
+
+    def document(self) -> dict[str, Any]:
+        """The JSON document (`schema: agentx/compare/1`), as plain values."""
+        return document(self.sides, self.pairs)
+
+    def check(self) -> None:
+        """Raises InvalidMeasurement when a finding makes a pair not comparable."""
+        broken = [f"{pair.b.label}: {caveat.text}" for pair in self.pairs for caveat in pair.breaking]
+        if broken:
+            raise InvalidMeasurement("not comparable. " + " ".join(broken))
+
+
+def compare(sides: Sequence[Sequence[RunResults | Path | str]]) -> Comparison:
+    """At least two sides of at least one run each: results, or their folders.
+
+    Raises BadInput for fewer, for a folder that is no run, and for a folder that is given twice.
+    """
+    if len(sides) < 2 or not all(sides):
+        raise BadInput("two sides are needed, each of at least one run")
+    _check_apart([Path(run) for side in sides for run in side if not isinstance(run, RunResults)])
+    made = tuple(
+        Side(label, tuple(measured(run if isinstance(run, RunResults) else read_results(run)) for run in side))
+        for label, side in zip(string.ascii_uppercase, sides, strict=False)
+    )
+    return Comparison(made, tuple(pair_of(made[0], other) for other in made[1:]))
+
+
+def _check_apart(folders: Sequence[Path]) -> None:
+    seen = set()
+    for folder in folders:
+        if folder.resolve() in seen:
+            raise BadInput("this run is given twice: a run says nothing against itself", file=folder)
+        seen.add(folder.resolve())
