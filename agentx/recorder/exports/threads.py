@@ -19,14 +19,17 @@ from agentx.recorder.imports.books import Books
 class Call:
     """A turn at its place in a line. `runs` are the identities of its prompt's tokens, `isl` of them.
 
-    `start` is seconds after the session's, `took` seconds or None. `kept` tokens lead both this prompt and the one
-    before it in the line. `fresh` tokens are what comes behind prompt and reply before it; None: it does not go on.
+    `start` is seconds after the session's, `took` seconds or None. The first `told` tokens are those of its `pieces`
+    pieces. `kept` tokens lead both this prompt and the one before it in the line. `fresh` tokens are what comes behind
+    prompt and reply before it; None: it does not go on.
     """
 
     turn: Turn
     runs: list[Run]
     start: float
     took: float | None
+    told: int
+    pieces: int
     kept: int = 0
     fresh: int | None = None
 
@@ -51,32 +54,38 @@ def lines(session: Session, books: Books) -> list[Line]:
 
 
 def _call(session: Session, turn: Turn, start: float, before: Call | None, books: Books) -> Call:
-    runs = joined(session.runs(turn.index))
-    missing = turn.isl - length(runs)
-    if missing > 0:
+    runs, pieces = _runs(session, turn, before)
+    told = length(runs)
+    kept = 0 if before is None else shared(before.runs, runs)
+    fresh = None if before is None else _fresh(session, before, turn, runs, kept, books)
+    if told < turn.isl:
         books.note("prompt with tokens that no piece accounts for: they get an identity of their own")
-        runs.append(Run(Stream(f"{session.scope}/{session.id}/turn", "segment", turn.index), 0, missing, "user"))
-    call = Call(turn, runs, start, duration(turn))
-    if before is None:
-        return call
-    kept = shared(before.runs, runs)
-    return Call(turn, runs, start, call.took, kept, _fresh(session, before, turn, kept, books))
+        stream = Stream(f"{session.scope}/{session.id}/turn", "segment", turn.index)
+        runs.append(Run(stream, 0, turn.isl - told, "user"))
+    return Call(turn, runs, start, duration(turn), told, pieces, kept, fresh)
 
 
-def _fresh(session: Session, before: Call, turn: Turn, kept: int, books: Books) -> int | None:
+def _runs(session: Session, turn: Turn, before: Call | None) -> tuple[list[Run], int]:
+    """The joined runs of a prompt's pieces, and how many pieces these are."""
+    prompt = turn.prompt
+    if before is not None and prompt.base == before.turn.index and prompt.keep == before.pieces:
+        # It keeps the whole prompt before it: only what is new is looked up.
+        new = [run for piece in prompt.append for run in session.piece_runs(piece)]
+        old = before.runs if before.told == before.turn.isl else before.runs[:-1]
+        return joined([*old, *new]), before.pieces + len(prompt.append)
+    found = session.pieces(turn.index)
+    return joined([run for piece in found for run in session.piece_runs(piece)]), len(found)
+
+
+def _fresh(session: Session, before: Call, turn: Turn, runs: list[Run], kept: int, books: Books) -> int | None:
     """Tokens behind the prompt and the reply before, None when the prompt does not go on from them."""
     grown = turn.isl - before.turn.isl - before.turn.output.tokens
-    if kept < length(joined(session.runs(before.turn.index))) or grown < 0:
+    if kept < before.told or grown < 0:
         return None
     reply = joined(session.reply_runs(before.turn.index))
-    if before.turn.output.tokens and (not reply or shared(reply, tail(before, turn, session)) < length(reply)):
+    if before.turn.output.tokens and (not reply or shared(reply, joined(cut(runs, before.told))) < length(reply)):
         books.note("reply that the next prompt does not hold as it was: as many of its tokens stand for it")
     return grown
-
-
-def tail(before: Call, turn: Turn, session: Session) -> list[Run]:
-    """What stands behind the prompt before."""
-    return cut(joined(session.runs(turn.index)), length(joined(session.runs(before.turn.index))))
 
 
 def duration(turn: Turn) -> float | None:
