@@ -71,7 +71,8 @@ def step(session: Session, latest: Context | None, now: Context) -> Step:
     turn = now.turn
     if latest is None:
         return Step(turn, "start", "grown", 0, 0, 0, _parts(session, now.pieces, now, 0))
-    at, kept = _common(latest, now)
+    at, whole, part = _common(latest, now)
+    kept = whole + part
     rest = now.pieces[at:]
     reply = latest.turn.reply
     if at == len(latest.pieces):
@@ -80,8 +81,9 @@ def step(session: Session, latest: Context | None, now: Context) -> Step:
     else:
         known = {piece.segment for piece in latest.pieces} | {reply}
         new = [piece for piece in rest if piece.segment not in known]
-        again = sum(piece.tokens for piece in rest) - sum(piece.tokens for piece in new)
-        gone = max(0, latest.length - kept - again)
+        again = sum(piece.tokens for piece in rest) - sum(piece.tokens for piece in new) - part
+        had = latest.length + (latest.turn.output.tokens if reply is not None else 0)
+        gone = max(0, had - kept - again)
     shown = sum(piece.tokens for piece in rest if piece.segment == reply)
     fresh = _parts(session, new, now, latest.turn.isl - latest.length)
     if reply is None and gone == 0:  # the reply is somewhere in what is new
@@ -93,8 +95,8 @@ def step(session: Session, latest: Context | None, now: Context) -> Step:
     return Step(turn, kind, what, before, kept, gone, fresh, joined)
 
 
-def _common(latest: Context, now: Context) -> tuple[int, int]:
-    """How many pieces two prompts share at the front, and their tokens, those of a piece that was cut included."""
+def _common(latest: Context, now: Context) -> tuple[int, int, int]:
+    """How many pieces two prompts share at the front, their tokens, and those of a piece behind them that was cut."""
     base = now.turn.prompt.base
     if base == latest.turn.index:
         at = now.turn.prompt.keep
@@ -102,11 +104,12 @@ def _common(latest: Context, now: Context) -> tuple[int, int]:
         pairs = zip(latest.pieces, now.pieces, strict=False)
         at = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
     kept = latest.length if at == len(latest.pieces) else sum(piece.tokens for piece in latest.pieces[:at])
+    part = 0
     if at < min(len(latest.pieces), len(now.pieces)):
         old, new = latest.pieces[at], now.pieces[at]
         if old.segment == new.segment and old.start == new.start:
-            kept += min(old.tokens, new.tokens)
-    return at, kept
+            part = min(old.tokens, new.tokens)
+    return at, kept, part
 
 
 def _parts(session: Session, pieces: list[Piece], now: Context, unattributed: int) -> tuple[Part, ...]:
