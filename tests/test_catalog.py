@@ -93,7 +93,13 @@ def test_in_a_wheel_the_built_ins_lie_inside_the_package(tmp_path: Path, monkeyp
 
 @pytest.mark.parametrize(
     ("kind", "readme"),
-    [("workloads", "workloads"), ("replays", "replays"), ("targets", "replays"), ("curves", "replays")],
+    [
+        ("workloads", "workloads"),
+        ("replays", "replays"),
+        ("targets", "replays"),
+        ("curves", "replays"),
+        ("references", "replays"),
+    ],
 )
 def test_every_built_in_stands_in_its_table(kind: catalog.Kind, readme: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("AGENTX_PATH", raising=False)

@@ -5,14 +5,20 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from typing import TYPE_CHECKING
 
 from agentx.errors import EXIT_OK, BadInput
+
+if TYPE_CHECKING:
+    from agentx.reporter.compare import Comparison
+    from agentx.reporter.compare_reference import ReferenceComparison
 
 EPILOG = """examples:
   agentx compare before/ after/                                one pair: ratios without intervals
   agentx compare before/ small/ large/                         the first against each of the others
   agentx compare --a a1/ a2/ a3/ --b b1/ b2/ b3/               repeats of two sides: 95 % t-intervals between runs
   agentx compare before/ after/ --strict --json > compare.json
+  agentx compare run/ --reference inferencex-mi325x-glm-5.2-fp8             beside published figures
 
 Run repeats in the order A B B A A B: drift of the server then weighs on both sides alike. docs/reference/metrics.md
 defines every figure and every finding.
@@ -24,6 +30,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("runs", metavar="RUN", nargs="*", help="run folders, one for each side; the first is A")
     parser.add_argument("--a", metavar="RUN", nargs="+", default=[], help="the runs of side A")
     parser.add_argument("--b", metavar="RUN", nargs="+", default=[], help="the runs of side B")
+    parser.add_argument("--reference", metavar="NAME", help="published figures ('agentx list references') or a path")
+    parser.add_argument("--row", metavar="ROW", help="of the reference (default: those of as many sessions, else all)")
     parser.add_argument("--strict", action="store_true", help="refuse (exit 5) a pair that is not comparable")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="one JSON document (schema agentx/compare/1)")
@@ -31,16 +39,33 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from agentx.reporter.compare import compare
-
-    found = compare(_sides(args))
-    if args.strict:
-        found.check()
+    found = _reference(args) if args.reference is not None or args.row is not None else _compared(args)
     if args.json:
         print(json.dumps(found.document(), indent=1, allow_nan=False))
     else:
         sys.stdout.write(found.markdown() if args.markdown else found.text())
     return EXIT_OK
+
+
+def _compared(args: argparse.Namespace) -> Comparison:
+    from agentx.reporter.compare import compare
+
+    found = compare(_sides(args))
+    if args.strict:
+        found.check()
+    return found
+
+
+def _reference(args: argparse.Namespace) -> ReferenceComparison:
+    from agentx.reporter.compare_reference import compare_reference
+
+    if args.reference is None:
+        raise BadInput("--row is of a reference", hint="--reference NAME says which")
+    if len(args.runs) != 1 or args.a or args.b:
+        raise BadInput("one run stands beside a reference", hint="agentx compare RUN --reference NAME")
+    if args.strict:
+        raise BadInput("--strict is for runs: the conditions of published figures are never all known")
+    return compare_reference(args.runs[0], args.reference, args.row)
 
 
 def _sides(args: argparse.Namespace) -> list[list[str]]:

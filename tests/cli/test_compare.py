@@ -75,3 +75,26 @@ def test_mistakes_are_one_line(runs: Path, words: list[str], line: str, capsys: 
     told = capsys.readouterr()
     assert line in told.err
     assert (told.out, told.err.count("\n")) == ("", 1)
+
+
+def test_beside_a_reference(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", str(runs / "large"), "--reference", "prosgrow-mi325x-glm-5.2-fp8", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [row["row"] for row in found["rows"]] == ["baseline", "optimised"]
+    assert main(["compare", str(runs / "large"), "--reference", "inferencex-mi325x-glm-5.2-fp8", "--row", "c4"]) == 0
+    assert "run/published" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["--reference", "gone"], "no reference named 'gone'"),
+        (["--row", "c4"], "--row is of a reference"),
+        (["again", "--reference", "x"], "one run stands beside a reference"),
+        (["--reference", "x", "--strict"], "--strict is for runs"),
+    ],
+)
+def test_mistakes_with_references(runs: Path, words: list[str], line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    more = [str(runs / word) if word == "again" else word for word in words]
+    assert main(["compare", str(runs / "large"), *more]) == 2
+    assert line in capsys.readouterr().err
