@@ -113,6 +113,8 @@ class TraceReader:
 
     def not_a_trace(self, why: str) -> BadInput:
         hint = "agentx import FORMAT turns other formats into traces"
+        if self.path.suffix == ".yaml":
+            hint = f"agentx generate {self.path} turns a workload spec into a trace"
         return BadInput(f"this is not an agentx trace: {why}", file=self.path, hint=hint)
 
 

@@ -101,4 +101,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def entry() -> None:
     """The console script."""
+    for name in ("stdout", "stderr"):  # a closed stream is None: what is written there is not wanted
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115  open until the process ends
     sys.exit(main())

@@ -26,6 +26,7 @@ from agentx.trace import TraceWriter, session_frames
 from agentx.trace_lines import to_line
 
 CHUNK = 16  # sessions that a worker makes at a time
+MOST_WORKERS = 64  # more processes than that only wait for the one that writes
 AHEAD = 4  # chunks for each worker that may wait to be written
 JSON_ENDINGS = (".jsonl", ".json")
 
@@ -96,6 +97,7 @@ def generate(
     and WriteFailed when the disk is full; what was written stays readable.
     """
     count = spec.sessions if sessions is None else sessions
+    workers = max(1, min(workers, -(-count // CHUNK), MOST_WORKERS))
     maker = Maker(spec, seed, Path(out).suffix in JSON_ENDINGS)
     work = _chunks(spec, seed, count)
     made = (each for chunk in work for each in maker.chunk(chunk)) if workers == 1 else _parallel(maker, work, workers)

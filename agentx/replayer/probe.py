@@ -139,6 +139,8 @@ async def _ask(
             return await response.json(content_type=None) if response.status == 200 else None
     except asyncio.TimeoutError:
         reason = f"no answer within {ANSWER:g} s"
+    except aiohttp.ClientConnectorError as error:
+        reason = error.os_error.strerror or str(error.os_error)
     except aiohttp.ClientError as error:
         reason = str(error) or type(error).__name__
     except ValueError:  # not JSON: it answers

@@ -93,6 +93,8 @@ def resolve_target(name: str, sets: Sequence[str] = ()) -> Target:
     if "://" in name:
         text = f"agentx: target/1\nkind: endpoint\nurl: {_quoted(name)}\n"
         return Target(_host(name), load(Endpoint, name, kind="target", text=text, sets=sets))
+    if re.fullmatch(r"[\w.-]+:\d+(/.*)?", name):
+        raise BadInput(f"{name!r} is neither a target's name nor a URL", hint=f"write http://{name}")
     path = catalog.resolve("targets", name)
     kind = document(path).get("kind", "engine")
     if kind == "endpoint":

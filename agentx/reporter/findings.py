@@ -36,8 +36,8 @@ class Finding:
 
 def findings(about: About, metrics: Metrics) -> tuple[Finding, ...]:
     """All that were found."""
-    own = (*_wholeness(about, metrics), *_client(metrics), *_replies(metrics), *_adjusted(metrics))
-    return (*own, *_reuse(metrics), *_always(about))
+    own = (*_wholeness(about, metrics), *_pauses(about), *_client(metrics), *_replies(metrics), *_adjusted(metrics))
+    return (*own, *_reuse(about, metrics), *_always(about))
 
 
 def counted(number: int, noun: str) -> str:
@@ -79,6 +79,17 @@ def _some_failed(metrics: Metrics) -> Iterator[Finding]:
     if cut:
         yield Finding(
             "cut_requests", f"{counted(cut, 'request')} in flight when the run ended: cut, not the server's fault."
+        )
+
+
+def _pauses(about: About) -> Iterator[Finding]:
+    gaps = about.plan.get("gaps")
+    scale = gaps.get("scale", 1.0) if isinstance(gaps, dict) else 1.0
+    if scale != 1.0:
+        yield Finding(
+            "gaps_scaled",
+            f"The pauses between turns were multiplied by {scale:g}; how much a cache forgets between turns hangs on "
+            "them.",
         )
 
 
@@ -137,7 +148,7 @@ def _replies(metrics: Metrics) -> Iterator[Finding]:
             "the chunks, and TPOT is an estimate.",
         )
     if flow.drained:
-        yield Finding("drained", f"{counted(flow.drained, 'response')} ended after the window, and count as completed.")
+        yield Finding("drained", f"{counted(flow.drained, 'response')} ended after the window; completed all the same.")
     if metrics.jobs.unsized:
         yield Finding(
             "unsized_plays", f"{counted(metrics.jobs.unsized, 'play')} without a record of the end, counted as cut."
@@ -165,7 +176,7 @@ def _adjusted(metrics: Metrics) -> Iterator[Finding]:
         yield Finding("reconnects", f"{counted(found.reconnects, 'request')} met a closing connection and went again.")
 
 
-def _reuse(metrics: Metrics) -> Iterator[Finding]:
+def _reuse(about: About, metrics: Metrics) -> Iterator[Finding]:
     seen = metrics.reuse
     by_request, counters = seen.by_request, seen.counters
     if by_request.doubtful:
@@ -181,7 +192,8 @@ def _reuse(metrics: Metrics) -> Iterator[Finding]:
             f"{by_request.of - by_request.told} of {by_request.of} replies did not tell their cached tokens.",
         )
     if counters is None and metrics.attempts:
-        yield Finding("counters_missing", "The server's counters were not read (SGLang: --enable-metrics).")
+        why = "the run ended before they were read again" if about.state == "partial" else "SGLang: --enable-metrics"
+        yield Finding("counters_missing", f"The server's counters are not known ({why}).")
     elif counters is not None and counters.went_back:
         yield Finding("counters_went_back", "A server counter went backwards (a restart?): counters are not used.")
     yield from _agreement(seen)
@@ -199,7 +211,8 @@ def _agreement(seen: Reuse) -> Iterator[Finding]:
     if missing is not None and missing < 0:
         yield Finding(
             "surplus",
-            f"{-missing} more tokens were reused than the ideal of this order holds: another run's or an earlier "
+            f"{counted(-missing, 'token')} more were reused than the ideal of this order holds: another run's or an "
+            "earlier "
             "order's cache, or requests that overtook each other.",
         )
     if seen.ideal_missing is not None and seen.by_request.of:

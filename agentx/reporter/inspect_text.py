@@ -63,7 +63,11 @@ def _facts(found: Inspection) -> list[tuple[str, str]]:
 def _made_by(provenance: object) -> str:
     if not isinstance(provenance, Mapping):
         return "unknown"
-    told = [f"{key} {provenance[key]}" for key in ("importer", "generator", "seed") if key in provenance]
+    told = [
+        f"{key} {provenance[key]}"
+        for key in ("importer", "generator", "compiler", "recorder", "level", "seed")
+        if key in provenance
+    ]
     digest = provenance.get("spec_sha256")
     told += [f"spec sha256 {digest[:16]}"] if isinstance(digest, str) else []
     cuts = provenance.get("cut")
