@@ -42,6 +42,8 @@ def _head(about: About, metrics: Metrics) -> list[Block]:
     books, window = metrics.books, metrics.throughput.window
     title = f"agentx report: {about.trace or 'unknown trace'} on {about.target or 'unknown target'}"
     state = _STATES.get(about.state, about.state)
+    if about.whole and not metrics.completed:
+        state += ", but nothing was answered"
     torn = f"; the results file is {about.torn}" if about.torn else ""
     hours = "unknown" if window is None else f"{number(window.seconds)} s ({_WINDOW_SOURCES[window.source]})"
     others = "".join(f", {count} of phase {phase} left out" for phase, count in metrics.other_phases.items())
@@ -52,7 +54,7 @@ def _head(about: About, metrics: Metrics) -> list[Block]:
         ("target", _target(about)),
         ("trace", f"{about.trace or 'unknown'}, sha256 {(about.trace_sha256 or 'unknown')[:16]}"),
         ("plan", _plan(about.plan)),
-        ("repeat", f"seed {_told(about.seed)}, salt {_told(about.salt)}, started {_told(about.started)}"),
+        ("repeat", f"seed {_told(about.seed)}, salt {_told(about.salt)}, started {about.started or 'in virtual time'}"),
         (
             "done",
             f"{metrics.completed} of {metrics.attempts} requests answered, "
