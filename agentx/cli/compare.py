@@ -32,6 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--b", metavar="RUN", nargs="+", default=[], help="the runs of side B")
     parser.add_argument("--reference", metavar="NAME", help="published figures ('agentx list references') or a path")
     parser.add_argument("--row", metavar="ROW", help="of the reference (default: those of as many sessions, else all)")
+    parser.add_argument("--price", type=float, metavar="USD", help="per GPU and hour (default: each target's own)")
     parser.add_argument("--strict", action="store_true", help="refuse (exit 5) a pair that is not comparable")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="one JSON document (schema agentx/compare/1)")
@@ -50,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
 def _compared(args: argparse.Namespace) -> Comparison:
     from agentx.reporter.compare import compare
 
-    found = compare(_sides(args))
+    found = compare(_sides(args), price=args.price)
     if args.strict:
         found.check()
     return found
@@ -63,6 +64,8 @@ def _reference(args: argparse.Namespace) -> ReferenceComparison:
         raise BadInput("--row is of a reference", hint="--reference NAME says which")
     if len(args.runs) != 1 or args.a or args.b:
         raise BadInput("one run stands beside a reference", hint="agentx compare RUN --reference NAME")
+    if args.price is not None:
+        raise BadInput("--price is for runs: published figures have their own")
     if args.strict:
         raise BadInput("--strict is for runs: the conditions of published figures are never all known")
     return compare_reference(args.runs[0], args.reference, args.row)

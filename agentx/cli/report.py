@@ -9,6 +9,7 @@ import sys
 EPILOG = """examples:
   agentx report run/
   agentx report run/ --json > report.json
+  agentx report run/ --price 2.50                         what its tokens cost
   agentx report run/ --markdown | gh pr comment 12 --body-file -
 
 docs/reference/metrics.md defines every figure. A run that was interrupted or torn is reported as far as it goes.
@@ -17,6 +18,7 @@ docs/reference/metrics.md defines every figure. A run that was interrupted or to
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", metavar="RUN", help="a run folder, as `agentx replay` wrote it")
+    parser.add_argument("--price", type=float, metavar="USD", help="per GPU and hour (default: the target's)")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="one JSON document (schema agentx/report/1)")
     form.add_argument("--markdown", action="store_true", help="the tables as markdown")
@@ -25,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from agentx.reporter.reporting import report
 
-    found = report(args.folder)
+    found = report(args.folder, price=args.price)
     if args.json:
         print(json.dumps(found.document(), indent=1, allow_nan=False))
     else:

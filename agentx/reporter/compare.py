@@ -19,6 +19,7 @@ from agentx.reporter.compare_document import document
 from agentx.reporter.compare_figures import measured
 from agentx.reporter.compare_pair import Pair, pair_of
 from agentx.reporter.compare_text import blocks
+from agentx.reporter.cost import check_price
 from agentx.reporter.table import as_markdown, as_text
 from agentx.results import RunResults, read_results
 
@@ -49,16 +50,18 @@ class Comparison:
             raise InvalidMeasurement("not comparable. " + " ".join(broken))
 
 
-def compare(sides: Sequence[Sequence[RunResults | Path | str]]) -> Comparison:
+def compare(sides: Sequence[Sequence[RunResults | Path | str]], *, price: float | None = None) -> Comparison:
     """At least two sides of at least one run each: results, or their folders.
 
-    Raises BadInput for fewer, for a folder that is no run, and for a folder that is given twice.
+    `price` in dollars per GPU-hour stands for every target's own. Raises BadInput for fewer sides, for a price that
+    is not above 0, for a folder that is no run, and for a folder that is given twice.
     """
     if len(sides) < 2 or not all(sides):
         raise BadInput("two sides are needed, each of at least one run")
     _check_apart([Path(run) for side in sides for run in side if not isinstance(run, RunResults)])
+    rate = check_price(price)
     made = tuple(
-        Side(label, tuple(measured(run if isinstance(run, RunResults) else read_results(run)) for run in side))
+        Side(label, tuple(measured(run if isinstance(run, RunResults) else read_results(run), rate) for run in side))
         for label, side in zip(string.ascii_uppercase, sides, strict=False)
     )
     return Comparison(made, tuple(pair_of(made[0], other) for other in made[1:]))

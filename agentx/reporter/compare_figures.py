@@ -9,9 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import NamedTuple
 
 from agentx.reporter.about import About, about
+from agentx.reporter.cost import Cost, cost_of
 from agentx.reporter.findings import Finding, findings
 from agentx.reporter.metrics import Metrics, measure
 from agentx.reporter.spread import percentile
@@ -33,6 +35,7 @@ class Measured:
     metrics: Metrics
     findings: tuple[Finding, ...]
     turns: Mapping[TurnKey, TurnTimes]
+    cost: Cost
 
 
 class Figure(NamedTuple):
@@ -52,8 +55,11 @@ class Figure(NamedTuple):
         return self.reduce(kept, gpus) if kept else None
 
 
-def measured(run: RunResults) -> Measured:
-    """All that a comparison wants to know of a run. Cached tokens that are doubtful count as not told."""
+def measured(run: RunResults, price: float | None = None) -> Measured:
+    """All that a comparison wants to know of a run; `price` in dollars per GPU-hour, None: the target's.
+
+    Cached tokens that are doubtful count as not told.
+    """
     what, metrics = about(run), measure(run)
     doubtful = metrics.reuse.by_request.doubtful
     done = (attempt for attempt in run.attempts if attempt.phase == MEASURED and attempt.ok)
@@ -64,7 +70,7 @@ def measured(run: RunResults) -> Measured:
         for attempt in done
     }
     name = run.folder.name or run.folder.resolve().name
-    return Measured(name, run, what, metrics, findings(what, metrics), turns)
+    return Measured(name, run, what, metrics, findings(what, metrics), turns, cost_of(run, metrics, price))
 
 
 def cached_of(turn: TurnTimes) -> float | None:
@@ -139,10 +145,24 @@ def _counters(one: Measured) -> float | None:
     return None if counters is None else counters.share
 
 
+def _cost(one: Measured, name: str) -> float | None:
+    value: float | None = getattr(one.cost, name)
+    return value
+
+
 RUN_FIGURES: tuple[RunFigure, ...] = (
     RunFigure("emitted_output_tokens_per_second", "output in the window, tok/s", 1, _emitted),
     RunFigure("reuse_by_counters_share", "reuse by counters, %", 100, _counters),
     RunFigure(
         "job_equivalents_per_hour", "job-equivalents per hour", 1, lambda one: one.metrics.jobs.equivalents_per_hour
+    ),
+    *(
+        RunFigure(f"dollars_per_{name}", f"$ per {label}", 1, partial(_cost, name=f"dollars_per_{name}"))
+        for name, label in (
+            ("million_output_tokens", "million output"),
+            ("million_input_tokens", "million input"),
+            ("million_uncached_input_tokens", "million uncached input"),
+            ("session", "session"),
+        )
     ),
 )

@@ -56,11 +56,13 @@ def _turns(pair: Pair) -> str:
 def _table(pair: Pair) -> Table:
     """With intervals the values over the same turns make room for them; the JSON document has all."""
     a, b = pair.a.label, pair.b.label
+    priced = [row for row in pair.rows if any(value is not None for value in (*row.all.a, *row.all.b))]
+    rows = [row for row in pair.rows if row in priced or not row.name.startswith("dollars")]
     if any(row.all.ratio.low is not None for row in pair.rows):
         heads = ("", f"{a}, all", f"{b}, all", f"{b}/{a}, all", f"{b}/{a}, same")
-        return Table(heads, tuple((*row[:4], row[6]) for row in map(_row, pair.rows)))
+        return Table(heads, tuple((*row[:4], row[6]) for row in map(_row, rows)))
     columns = ("", f"{a}, all", f"{b}, all", f"{b}/{a}", f"{a}, same", f"{b}, same", f"{b}/{a}")
-    return Table(columns, tuple(_row(row) for row in pair.rows))
+    return Table(columns, tuple(map(_row, rows)))
 
 
 def _row(row: Row) -> tuple[str, ...]:

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from agentx.reporter.about import About, about
+from agentx.reporter.cost import Cost, check_price, cost_blocks, cost_document, cost_of
 from agentx.reporter.document import document
 from agentx.reporter.findings import Finding, findings
 from agentx.reporter.metrics import Metrics, measure
-from agentx.reporter.table import as_markdown, as_text
+from agentx.reporter.table import Block, as_markdown, as_text
 from agentx.reporter.text import blocks
 from agentx.results import RunResults, read_results
 
@@ -22,25 +23,31 @@ class Report:
     about: About
     metrics: Metrics
     findings: tuple[Finding, ...]
+    cost: Cost
 
     def text(self) -> str:
         """For a terminal: ASCII, at most 100 columns."""
-        return as_text(blocks(self.about, self.metrics, self.findings))
+        return as_text(self._blocks())
 
     def markdown(self) -> str:
         """The same for a pull request."""
-        return as_markdown(blocks(self.about, self.metrics, self.findings))
+        return as_markdown(self._blocks())
 
     def document(self) -> dict[str, Any]:
         """The JSON document (`schema: agentx/report/1`), as plain values."""
-        return document(self.about, self.metrics, self.findings)
+        return {**document(self.about, self.metrics, self.findings), "cost": cost_document(self.cost)}
+
+    def _blocks(self) -> list[Block]:
+        return [*blocks(self.about, self.metrics, self.findings), *cost_blocks(self.cost)]
 
 
-def report(run: RunResults | Path | str) -> Report:
-    """The report of a run or of its folder. Raises BadInput when the folder is not one.
+def report(run: RunResults | Path | str, *, price: float | None = None) -> Report:
+    """The report of a run or of its folder; `price` in dollars per GPU-hour stands for the target's own.
+
+    Raises BadInput when the folder is not one, or the price is not above 0.
 
     A run that was killed, torn or has no answered request is reported too, as such.
     """
     results = run if isinstance(run, RunResults) else read_results(run)
     what, metrics = about(results), measure(results)
-    return Report(what, metrics, findings(what, metrics))
+    return Report(what, metrics, findings(what, metrics), cost_of(results, metrics, check_price(price)))
