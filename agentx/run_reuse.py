@@ -75,17 +75,19 @@ def run_reuse(run: RunResults) -> RunReuse:
         drift=_drift(rows, template),
         page=told or 1,
         page_known=told is not None,
-        facts=_facts(sent, sessions),
+        facts=_facts(run, sent, sessions),
     )
 
 
-def _facts(sent: Sequence[Attempt], sessions: Mapping[str, Session]) -> TraceFacts:
+def _facts(run: RunResults, sent: Sequence[Attempt], sessions: Mapping[str, Session]) -> TraceFacts:
     models = {sessions[attempt.session].turns[attempt.turn].model for attempt in sent}
+    rate = (run.settings["plan"].get("load") or {}).get("rate") or {}
+    recorded = rate.get("kind") == "recorded"  # then they were used
     held = [segments for session in sessions.values() for segments in (session.segments, session.shared)]
     return TraceFacts(
         models=len(models),
         literal=any(isinstance(one.content, Text | TokenIds) for segments in held for one in segments.values()),
-        arrivals=any(session.arrival is not None for session in sessions.values()),
+        arrivals=not recorded and any(session.arrival is not None for session in sessions.values()),
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from agentx.core import Session
+from agentx.replayer.arrivals import RateRule
 
 Fate = Literal["send", "drop", "end", "stop"]  # of a turn that is due: drop it, end its session, or stop the run
 OnFailure = Literal["end_session", "continue", "stop"]
@@ -36,11 +37,15 @@ class StartRule:
 class Rules:
     """What of a plan decides when turns are sent. None: no limit.
 
-    `turns` is how many turns each lane sends, `warmup` how many before they count. `phase` places the next turns of
-    all lanes when the run begins, or when it is warm.
+    `lanes` sessions are played at a time; None: as many as arrive by `rate`, or without one as it takes to keep
+    `requests` in flight. More than `requests` are never in flight: a turn that is due then waits. `turns` is how many
+    turns each lane sends, `warmup` how many before they count. `phase` places the next turns of all lanes when the run
+    begins, or when it is warm.
     """
 
-    lanes: int = 1
+    lanes: int | None = 1
+    requests: int | None = None
+    rate: RateRule | None = None
     scale: float = 1.0
     tree_idle_cap: float | None = None
     system_idle_cap: float | None = None

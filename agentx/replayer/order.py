@@ -83,7 +83,7 @@ def source_of(facts: Facts) -> Source:
         seed=plan.seed,
         recycle=plan.recycles,
         keep=keep,
-        first=equilibrium(trace, plan.load.sessions, plan.seed, keep) if found else (),
+        first=equilibrium(trace, plan.load.sessions or 1, plan.seed, keep) if found else (),
     )
 
 

@@ -17,6 +17,7 @@ import pydantic
 from pydantic import Field
 
 from agentx import catalog
+from agentx.replayer.arrivals import RateKind, RateRule
 from agentx.replayer.moves import OnFailure, Rules, StartBy, StartPhase, StartRule
 from agentx.wire.history import History, WireKind, histories_of
 from agentx.wire.salting import Policy
@@ -26,10 +27,54 @@ EMPTY = "agentx: replay/1\n"  # the plan without a plan: every default
 TARGET_PREFIX = "target."
 
 
-class Load(Strict):
-    """A closed loop: so many sessions are played at any time."""
+class Rate(Strict):
+    """An open loop: sessions begin by the clock, `per_second` of them (`recorded`: as in the trace)."""
 
-    sessions: int = Field(default=1, ge=1)
+    kind: RateKind = "poisson"
+    per_second: float | None = Field(default=None, gt=0)
+    cv: float = Field(default=1.0, gt=0.01, le=10)
+    to: float | None = Field(default=None, gt=0)
+    over: Duration | None = None
+
+    @pydantic.model_validator(mode="after")
+    def _complete(self) -> Rate:
+        if (self.per_second is None) != (self.kind == "recorded"):
+            raise ValueError(
+                f"kind {self.kind} {'takes no' if self.kind == 'recorded' else 'needs'} per_second, sessions per second"
+            )
+        if (self.kind == "ramp") != (self.to is not None) or (self.to is None) != (self.over is None):
+            raise ValueError("to and over belong to kind ramp, which needs both: per_second: 1, to: 4, over: 10m")
+        if self.kind != "gamma" and self.cv != 1:
+            raise ValueError("cv belongs to kind gamma")
+        return self
+
+    def rule(self, seed: int) -> RateRule:
+        return RateRule(self.kind, self.per_second or 1.0, self.cv, self.to or 1.0, self.over or 0.0, seed)
+
+
+class Load(Strict):
+    """A closed loop of `sessions` at a time; or of `requests` in flight alone; or an open loop by `rate`. `requests` is
+    also the most that are in flight with either."""
+
+    sessions: int | None = Field(default=1, ge=1)
+    requests: int | None = Field(default=None, ge=1)
+    rate: Rate | None = None
+
+    @pydantic.model_validator(mode="before")
+    @classmethod
+    def _instead(cls, data: object) -> object:
+        """Where one of the others is given, one session at a time is not the default."""
+        if isinstance(data, dict) and "sessions" not in data and (data.get("requests") or data.get("rate")):
+            return {**data, "sessions": None}
+        return data
+
+    @pydantic.model_validator(mode="after")
+    def _one(self) -> Load:
+        if self.sessions is not None and self.rate is not None:
+            raise ValueError("sessions are a closed loop and rate is an open one: say one of them")
+        if self.sessions is None and self.rate is None and self.requests is None:
+            raise ValueError("say sessions, requests or rate")
+        return self
 
 
 class Measure(Strict):
@@ -141,6 +186,10 @@ class Plan(Strict):
         if self.history not in histories_of(self.wire):
             known = " or ".join(histories_of(self.wire))
             raise ValueError(f"history {self.history} does not go with the wire {self.wire}, which takes {known}")
+        if self.load.sessions is None and (self.start or self.warmup.turns or self.measure.turns is not None):
+            raise ValueError("start, warmup and measure: {turns: N} are of lanes: they need load.sessions")
+        if self.load.rate is not None and self.load.rate.kind == "recorded" and self.order != "file":
+            raise ValueError("load.rate.kind recorded goes with order file")
         if self.wire == "messages" and self.salt in ("field", "field-session"):
             raise ValueError(f"salt {self.salt} does not go with the wire messages: it has no cache_salt")
         return self
@@ -151,6 +200,8 @@ class Plan(Strict):
         start = self.start
         return Rules(
             lanes=self.load.sessions,
+            requests=self.load.requests,
+            rate=None if self.load.rate is None else self.load.rate.rule(self.seed),
             scale=self.gaps.scale,
             tree_idle_cap=self.gaps.tree_idle_cap,
             system_idle_cap=self.gaps.system_idle_cap,
@@ -171,7 +222,8 @@ class Plan(Strict):
 
     def changed(self, sets: Sequence[str]) -> Plan:
         """This plan with overrides. Raises BadInput."""
-        lines = [f"{key}: {json.dumps(value)}\n" for key, value in self.model_dump(mode="json").items()]
+        kept = self.model_dump(mode="json", exclude_unset=True)
+        lines = [f"{key}: {json.dumps(value)}\n" for key, value in kept.items()]
         return load_plan(text=EMPTY + "".join(lines), sets=sets) if sets else self
 
 

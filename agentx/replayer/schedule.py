@@ -1,8 +1,10 @@
 """When each turn is sent: a state machine without clock, sockets or tasks.
 
-The rules, for `lanes` sessions in closed loop:
+The rules:
 
-1. A lane plays one session at a time, and takes the next one when the whole tree of it has ended.
+1. A lane plays one session at a time. In a closed loop there are `lanes` of them, and each takes the next session when
+   the whole tree of the one before has ended. In an open loop (`rate`) a session begins when it arrives, in a lane of
+   its own; with `requests` alone one begins whenever fewer are in flight and no turn is due.
 2. A turn is due when all turns that it waits for have ended, plus its gap. The first turn is due at once; another turn
    that waits for nothing has its gap counted from the start of the play.
 3. With a start rule the first session of each lane begins in the middle (`starts.py`), and with a warm-up every lane
@@ -13,7 +15,8 @@ The rules, for `lanes` sessions in closed loop:
    happened, not what was recorded, so a gap beside a working thread is never clipped.
 5. A failed turn ends its session (running siblings are left to end), counts as ended, or stops the run.
 6. After `seconds` nothing new is sent, nor by a lane that has sent `turns`; what is in flight has `drain` seconds.
-7. Ties are broken by a counter: the same events give the same sends in the same order.
+7. With `requests` in flight nothing more is sent; what is due goes in order of due times when there is room.
+8. Ties are broken by a counter: the same events give the same sends in the same order.
 
 `next(now)` says what to do, `feed(now, event)` what happened; `now` never runs backwards by more than the driver's own
 delay, and an event carries its own time. Each event costs O(log n) in the number of live plays.
@@ -25,10 +28,11 @@ import heapq
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator
-from itertools import count
+from itertools import count, islice
 from operator import itemgetter
 
 from agentx.core import Play, Session
+from agentx.replayer.arrivals import Arrivals
 from agentx.replayer.moves import (
     MEASURE,
     WARMUP,
@@ -78,6 +82,10 @@ class Schedule:
         self._finished: list[Play] = []
         self._books: Counter[str] = Counter()
         self._warmup: Warmup | None = None  # while the run has not begun
+        self._arrivals = None if rules.rate is None else Arrivals(rules.rate)
+        self._coming: tuple[float, Session] | None = None  # the next arrival, seconds from the run's beginning
+        self._free: list[int] = []  # lanes of an open loop that are free again, a heap
+        self._lanes_made = 0
         self._lane_turns: Counter[int] = Counter()
         self._idle_since = 0.0  # of the whole system, while nothing is in flight
         self._flying = 0
@@ -93,10 +101,12 @@ class Schedule:
         if now >= self._deadline and not self._closed:
             self._close(self._deadline, self._deadline + self.rules.drain)
         self._pass_over_idleness(now)
+        self._arrive(now)
         sends = self._due(now)
+        sends += self._fill(now)
         if sends:
             return sends
-        if not self.live:
+        if not self.live and (self._closed or self._arrivals is None or self._expected() is None):
             return Done()
         if now >= self._kill and not self._cancelled:
             self._cancelled = True
@@ -160,7 +170,7 @@ class Schedule:
             self._warmup = Warmup(self.rules.warmup)
         else:
             self._start_clock(now)
-        for lane in range(self.rules.lanes):
+        for lane in range(self.rules.lanes or 0):
             if not self._closed:
                 self._open(lane, now, first=True)
 
@@ -173,7 +183,8 @@ class Schedule:
         """Send what the lanes still need to be warm; when all are, let the run begin."""
         sends: list[tuple[Timer, Send]] = []
         while not self._closed:
-            able = [(play, turn) for play in self.live.values() if (turn := warmup.next_turn(play)) is not None]
+            each = ((play, turn) for play in self.live.values() if (turn := warmup.next_turn(play)) is not None)
+            able = list(islice(each, None if self._room == math.inf else int(self._room)))
             if not able:
                 break
             for play, turn in able:
@@ -200,34 +211,77 @@ class Schedule:
         """Give the lane its next session, if there is one and the lane has turns left."""
         if self.rules.turns is not None and self._lane_turns[lane] >= self.rules.turns:
             return
+        session = self._take()
+        if session is not None:
+            self._play(session, lane, now, first=first)
+
+    def _take(self) -> Session | None:
+        """The next session that has turns, if the run is to play another one."""
         if self.rules.plays is not None and self._books["plays"] >= self.rules.plays:
-            return
+            return None
         for session in self._sessions:
-            if not session.turns:
-                self.empty += 1
-                continue
-            serial = self._books["plays"]
-            play = LivePlay(serial, session, self._played[session.key], lane, now)
-            self._played[session.key] += 1
-            self._books["plays"] += 1
-            self._books["turns"] += len(session.turns)
-            self.live[serial] = play
-            if self._warmup is not None:
-                self._warmup.enter(play, self.rules.start if first else None)
-            else:
-                play.begin(now, self.rules.scale, self._order)
-                self._arm(play)
-            return
+            if session.turns:
+                return session
+            self.empty += 1
+        return None
+
+    def _play(self, session: Session, lane: int, now: float, *, first: bool = False) -> None:
+        serial = self._books["plays"]
+        play = LivePlay(serial, session, self._played[session.key], lane, now)
+        self._played[session.key] += 1
+        self._books["plays"] += 1
+        self._books["turns"] += len(session.turns)
+        self.live[serial] = play
+        if self._warmup is not None:
+            self._warmup.enter(play, self.rules.start if first else None)
+        else:
+            play.begin(now, self.rules.scale, self._order)
+            self._arm(play)
+
+    def _expected(self) -> float | None:
+        """When the next session arrives; None: no more do."""
+        if self._coming is None and self._arrivals is not None and (session := self._take()) is not None:
+            self._coming = (self._arrivals.next(session, self._played[session.key] > 0), session)
+        return None if self._coming is None else self.began + self._coming[0]
+
+    def _arrive(self, now: float) -> None:
+        """Begin the sessions that have arrived; they are due when they did."""
+        while not self._closed and (due := self._expected()) is not None and due <= now and self._coming is not None:
+            session, self._coming = self._coming[1], None
+            self._play(session, self._lane(), due)
+
+    def _fill(self, now: float) -> list[Send]:
+        """With nothing but a number of requests to keep in flight: begin as many sessions as it takes."""
+        sends: list[Send] = []
+        if self.rules.lanes is None and self._arrivals is None:
+            for _ in range(int(self._room)):  # each once: where none of their turns is sent, time has to pass
+                if self._closed or self._room <= 0 or (session := self._take()) is None:
+                    break
+                self._play(session, self._lane(), now)
+                sends += self._due(now)
+        return sends
+
+    def _lane(self) -> int:
+        """The lowest lane that is free."""
+        if self._free:
+            return heapq.heappop(self._free)
+        self._lanes_made += 1
+        return self._lanes_made - 1
+
+    @property
+    def _room(self) -> float:
+        """How many more requests may be in flight."""
+        return math.inf if self.rules.requests is None else self.rules.requests - self._flying
 
     def _due(self, now: float) -> list[Send]:
         sends: list[tuple[Timer, Send]] = []
-        while self._wakes and self._wakes[0][0] <= now and not self._closed:
+        while self._wakes and self._wakes[0][0] <= now and not self._closed and self._room > 0:
             _, _, serial, version = heapq.heappop(self._wakes)
             play = self.live.get(serial)
             if play is None or play.version != version:
                 continue
             self._bring_forward(play, now)
-            while not self._closed and (due := play.first_due()) is not None and due <= now:
+            while not self._closed and self._room > 0 and (due := play.first_due()) is not None and due <= now:
                 self._fire(play, play.pop(), sends)
             self._settle(play, now)
         return [send for _, send in sorted(sends, key=itemgetter(0))]
@@ -300,7 +354,9 @@ class Schedule:
         self._books["turns completed"] += play.completed
         self._books["turns failed"] += play.failures + play.cut
         self._books["turns unsent"] += record.turns - record.sent
-        if not self._closed:
+        if self.rules.lanes is None:
+            heapq.heappush(self._free, play.lane)
+        elif not self._closed:
             self._open(play.lane, now)
 
     def _close(self, now: float, kill: float) -> None:
@@ -314,8 +370,10 @@ class Schedule:
             self._finish(play, now)
 
     def _wake(self) -> float | None:
-        first, cap = self._first_wake(), self.rules.system_idle_cap
+        first, cap = self._first_wake() if self._room > 0 else None, self.rules.system_idle_cap
         times = [] if first is None else [first]
+        if not self._closed and (arrival := self._expected()) is not None:
+            times.append(arrival)
         if first is not None and cap is not None and not self._flying:
             times.append(self._idle_since + cap)
         if not self._closed:

@@ -8,10 +8,10 @@ of every thread, at its recorded distance. A seed, a session and a lane always g
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from hashlib import blake2b
 from typing import NamedTuple
 
 from agentx.core import Session, Turn
+from agentx.replayer.draws import share
 from agentx.replayer.moves import StartPhase, StartRule
 
 # Only for sessions without recorded times: the order of magnitude of a frontier model behind an API.
@@ -52,12 +52,6 @@ def span(session: Session, begun: list[float] | None = None) -> float:
     """Seconds from the first turn's start to the last one's end."""
     begun = starts_of(session) if begun is None else begun
     return max((at + _took(turn) for at, turn in zip(begun, session.turns, strict=True)), default=0.0)
-
-
-def share(*key: object) -> float:
-    """A number in [0, 1) that hangs on the key alone."""
-    digest = blake2b("/".join(map(str, key)).encode("utf-8", "surrogatepass"), digest_size=8).digest()
-    return (int.from_bytes(digest, "little") >> 11) / (1 << 53)
 
 
 def start_of(session: Session, lane: int, rule: StartRule) -> Position:

@@ -12,8 +12,9 @@ import pydantic
 import pytest
 
 from agentx.errors import BadInput
+from agentx.replayer.arrivals import RateRule
 from agentx.replayer.moves import StartRule
-from agentx.replayer.plan import Measure, Plan, Start, load_plan, split_sets
+from agentx.replayer.plan import Measure, Plan, Rate, Start, load_plan, split_sets
 
 HEAD = "agentx: replay/1\n"
 
@@ -46,7 +47,18 @@ WRONG = [
     ("lood: {sessions: 2}", ["p.yaml:2:1", "lood", "did you mean 'load'"]),
     ("load: {session: 2}", ["p.yaml:2:8", "load.session", "did you mean 'sessions'"]),
     ("load: {sessions: 0}", ["load.sessions", "greater than or equal to 1"]),
-    ("load: {requests: 4}", ["load.requests", "unknown key"]),
+    ("load: {requests: 0}", ["load.requests", "greater than or equal to 1"]),
+    ("load: {sessions: null}", ["load", "say sessions, requests or rate"]),
+    ("load: {sessions: 2, rate: {per_second: 1}}", ["load", "closed loop", "open one"]),
+    ("load: {rate: {kind: uniform, per_second: 1}}", ["load.rate.kind", "'poisson'"]),
+    ("load: {rate: {kind: poisson}}", ["load.rate", "needs per_second"]),
+    ("load: {rate: {kind: recorded, per_second: 2}}", ["load.rate", "takes no per_second"]),
+    ("load: {rate: {per_second: 2, cv: 3}}", ["load.rate", "cv belongs to kind gamma"]),
+    ("load: {rate: {kind: ramp, per_second: 2, to: 3}}", ["load.rate", "needs both"]),
+    ("load: {rate: {kind: poisson, per_second: 2, to: 3, over: 1m}}", ["load.rate", "kind ramp"]),
+    ("load: {requests: 2}\nwarmup: {turns: 2}", ["need load.sessions"]),
+    ("load: {rate: {per_second: 2}}\nmeasure: {turns: 2}", ["need load.sessions"]),
+    ("load: {rate: {kind: recorded}}\norder: shuffle", ["recorded goes with order file"]),
     ("start: {by: luck}", ["p.yaml:2:9", "start.by", "'time', 'turns' or 'equilibrium'"]),
     ("start: {min: 0.7, max: 0.2}", ["start", "min (0.7) is above max (0.2)"]),
     ("start: {max: 1.5}", ["start.max", "less than or equal to 1"]),
@@ -84,6 +96,14 @@ def test_mistakes_are_named_with_their_place(text, says):
         assert part in str(caught.value)
 
 
+def test_sessions_are_the_default_only_where_nothing_else_is_said():
+    assert plan("load: {requests: 4}").load.sessions is None
+    assert plan("load: {sessions: 2, requests: 4}").rules.requests == 4
+    assert plan("", "load.requests=4").load == plan().changed(["load.requests=4"]).load
+    made = plan("load: {rate: {kind: gamma, per_second: 2, cv: 3}}\nseed: 7").rules
+    assert (made.lanes, made.rate) == (None, RateRule("gamma", 2.0, 3.0, seed=7))
+
+
 def test_overrides():
     assert plan("load: {sessions: 2}", "load.sessions=5", "gaps.scale=0.5").load.sessions == 5
     with pytest.raises(BadInput, match=r"--set gaps\.scail=1"):
@@ -100,6 +120,9 @@ def test_overrides_of_the_target_are_kept_apart():
     [
         "",
         "measure: 90s",
+        "load: {requests: 4}",
+        "load: {rate: {kind: gamma, per_second: 2.5, cv: 2}, requests: 4}",
+        "load: {rate: {kind: ramp, per_second: 1, to: 3, over: 10m}}",
         "measure: {turns: 4}\nstart: {by: turns, max: 0.5}\nwarmup: {turns: 3}",
         "measure: {sessions: 4}\ngaps: {scale: 0.1, tree_idle_cap: 300s}",
     ],
@@ -152,10 +175,12 @@ def test_the_reference_names_every_key_and_its_default():
     table = dict(
         re.findall(r"^\| `([a-z_.]+)`(?:, `[a-z_.]+`)? \| (.+?) \|", text.partition("## Targets")[0], re.MULTILINE)
     )
-    of_start = {key for key in table if key.startswith("start.")}  # a section that is null by default
-    assert of_start == {"start.by", "start.phase", "start.min"}  # and start.max on one line with it
+    of_start = {key for key in table if key.startswith(("start.", "load.rate."))}  # sections that are null by default
+    assert {"start.by", "start.phase", "start.min"} <= of_start  # and start.max on one line with it
+    assert {f"load.rate.{key}" for key in Rate.model_fields} <= of_start
     assert set(table) - of_start == keys(Plan)
     defaults = Plan().model_dump(mode="json")
+    assert (table["load.rate.kind"], table["load.rate.cv"]) == ("`poisson`", "`1`")
     assert [Start().by, Start().min, Start().max, Start().phase] == ["time", 0, 1, "spread"]
     for key, told in ((key, told) for key, told in table.items() if key not in of_start):
         value = functools.reduce(dict.__getitem__, key.split("."), defaults)

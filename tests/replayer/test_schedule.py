@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentx.core import Gap, Output, Prompt, Session, Turn
+from agentx.replayer.arrivals import RateRule
 from agentx.replayer.moves import Cancel, Cut, Done, Ended, Key, Rules, StartRule, Wait
 from agentx.replayer.schedule import Schedule, always_send
 from tests.driving import World
@@ -101,6 +102,33 @@ CASES = [
         [chain("a", 0, 50), chain("b", 0, 50)],
         {"lanes": 2, "tree_idle_cap": 3.0, "system_idle_cap": 100.0},
         [(0, "a", 0), (0, "b", 0), (4, "a", 1), (4, "b", 1)],
+    ),
+    # Open loop: a session every 2 s, whatever the others do (a's first turn takes 9 s).
+    (
+        [session("a", turn(0, out=90), turn(1, 0)), chain("b", 0, 3), chain("c", 0)],
+        {"lanes": None, "rate": RateRule("constant", 0.5)},
+        [(0, "a", 0), (2, "b", 0), (4, "c", 0), (6, "b", 1), (9, "a", 1)],
+    ),
+    # With one request in flight at most: what is due waits for room, first due first.
+    (
+        [session("a", turn(0, out=90), turn(1, 0)), chain("b", 0, 3), chain("c", 0)],
+        {"lanes": None, "rate": RateRule("constant", 0.5), "requests": 1},
+        [(0, "a", 0), (9, "b", 0), (10, "c", 0), (11, "a", 1), (13, "b", 1)],
+    ),
+    # Two requests in flight and nothing else said: the pause of one session lets the next begin.
+    (
+        [chain("a", 0, 5), chain("b", 0, 5), chain("c", 0, 0), chain("d", 0), chain("e", 0)],
+        {"lanes": None, "requests": 2},
+        [
+            *[(0, "a", 0), (0, "b", 0), (1, "c", 0), (1, "d", 0), (2, "c", 1), (2, "e", 0)],
+            *[(6, "a", 1), (6, "b", 1)],
+        ],
+    ),
+    # Three lanes, two requests: the third one's turn waits, and keeps its place.
+    (
+        [chain("a", 0, 0), chain("b", 0), chain("c", 0)],
+        {"lanes": 3, "requests": 2},
+        [(0, "a", 0), (0, "b", 0), (1, "c", 0), (1, "a", 1)],
     ),
     # So many turns of each lane: a goes on to its second session for the third turn, b never ends its session.
     (
@@ -309,6 +337,40 @@ def test_rules_that_hold_for_every_run(case):
     assert sum(p.completed for p in plays) == len(keys) - failed - len(run.cuts)
     if rules.seconds is None and rules.turns is None and rules.on_failure == "continue":
         assert all(p.outcome == "done" and p.sent == p.turns for p in plays)
+
+
+LOOPS = [
+    {"lanes": None, "requests": 1},
+    {"lanes": None, "requests": 3},
+    {"lanes": None, "rate": RateRule("poisson", 2.0)},
+    {"lanes": None, "rate": RateRule("constant", 50.0), "requests": 2},
+    {"lanes": 3, "requests": 2},
+]
+
+
+@given(runs(), st.sampled_from(LOOPS))
+@settings(max_examples=300, deadline=None)
+def test_rules_that_hold_for_every_kind_of_load(case, loop):
+    sessions, rules, seed = case
+    run = play(sessions, dataclasses.replace(rules, turns=None, **loop), seed)
+    flying, keys = [], [send.key for _, send in run.sends]
+    for at, send in run.sends:
+        flying = [end for end in flying if end > at]
+        flying.append(run.ends.get(send.key, math.inf))
+        assert len(flying) <= loop.get("requests", math.inf)
+    plays = run.schedule.take_finished()
+    assert sum(each.sent for each in plays) == len(run.sends) == len(set(keys))
+    assert all(at >= send.due for at, send in run.sends)
+    if rules.seconds is None and rules.on_failure == "continue":
+        assert len(plays) == len([one for one in sessions if one.turns][: rules.plays])
+        assert all(each.outcome == "done" and each.sent == each.turns for each in plays)
+    live = [(each.lane, each.started, each.ended) for each in plays]
+    assert not any(a[0] == b[0] and a is not b and a[1] < b[1] < a[2] for a in live for b in live)
+
+
+def test_lag_counts_from_the_arrival():
+    run = world(chain("a", 0), chain("b", 0), lanes=None, rate=RateRule("constant", 4.0), requests=1)
+    assert [(at, send.due) for at, send in run.sends] == [(0.0, 0.0), (1.0, 0.25)]
 
 
 @given(runs())

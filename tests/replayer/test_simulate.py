@@ -199,10 +199,24 @@ def test_gaps_take_virtual_time(write, tmp_path):
 
 
 MIDDLE = ["load.sessions=3", "seed=1", "warmup={turns: 1}", "measure={turns: 4}"]
+SLOW = ["target.timing.decode_step=1s"]
+RAMP = "load={rate: {kind: ramp, per_second: 1, to: 2, over: 10s}}"
 CHANGES = [
     # a key of its own value, and another one: what is sent is not the same
     ("seed=1", "seed=2", ["start={by: time}"]),
     ("load.sessions=1", "load.sessions=2", []),
+    ("load={requests: 1}", "load={requests: 3}", []),
+    ("load={sessions: 4}", "load={sessions: 4, requests: 2}", []),
+    ("load={sessions: 1}", "load={rate: {per_second: 1}}", []),
+    ("load={rate: {per_second: 1}}", "load={rate: {per_second: 2}}", []),
+    ("load={rate: {per_second: 1}}", "load={rate: {per_second: 1, kind: constant}}", []),
+    ("load={rate: {per_second: 1}}", "load={rate: {per_second: 1, kind: gamma, cv: 2}}", []),
+    ("load={rate: {per_second: 1, kind: gamma, cv: 3}}", "load={rate: {per_second: 1, kind: gamma, cv: 2}}", []),
+    ("load={rate: {per_second: 1}}", "load={rate: {kind: recorded}}", []),
+    ("load.rate.to=2", "load.rate.to=3", [RAMP]),
+    ("load.rate.over=10s", "load.rate.over=20s", [RAMP]),
+    ("load={rate: {per_second: 1}}", "load={rate: {per_second: 1}, requests: 1}", SLOW),
+    ("seed=1", "seed=2", ["load={rate: {per_second: 1}}"]),
     ("order=file", "order=shuffle", []),
     ("recycle=true", "recycle=false", ["measure={turns: 50}"]),
     ("start={by: time}", "start={by: turns}", MIDDLE),
@@ -264,7 +278,7 @@ def spaced(session, number):
     ]
     if number == 1:
         turns[-1] = dataclasses.replace(turns[-1], output=Output(0), reply=None)
-    return dataclasses.replace(session, turns=tuple(turns))
+    return dataclasses.replace(session, turns=tuple(turns), arrival=3.5 * number)
 
 
 def test_both_drivers_send_the_same_of_a_plan_that_begins_in_the_middle(write, tmp_path):
