@@ -9,7 +9,6 @@ are too many for a smooth family are a part of their own. Draws are never outsid
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -131,7 +130,7 @@ def _written(candidate: Candidate, values: Any, unit: Unit, limits: Shape) -> Sh
 
 
 def _judged(shape: Any, family: str, values: Any, unit: Unit, least: int, n: int) -> Fit:
-    return Fit(shape, family, n, _distance([float(each) for each in values], drawn(shape, unit, least)))
+    return Fit(shape, family, n, distance(values, drawn(shape, unit, least)))
 
 
 def drawn(shape: Any, unit: Unit, least: int = 0) -> list[float]:
@@ -167,10 +166,12 @@ def mean(shape: Any, unit: Unit, least: int = 0) -> float:
     return total
 
 
-def _distance(left: Sequence[float], right: Sequence[float]) -> float:
-    """The two-sample Kolmogorov-Smirnov distance of ascending values."""
-    points = sorted({*left, *right})
-    return max(abs(bisect_right(left, x) / len(left) - bisect_right(right, x) / len(right)) for x in points)
+def distance(left: Sequence[float], right: Sequence[float]) -> float:
+    """The two-sample Kolmogorov-Smirnov distance of values in ascending order, at least one on either side."""
+    a, b = np.asarray(left, float), np.asarray(right, float)
+    points = np.union1d(a, b)
+    below = np.searchsorted(a, points, side="right") / len(a) - np.searchsorted(b, points, side="right") / len(b)
+    return float(np.abs(below).max())
 
 
 def _kept(found: Fit, values: Any, unit: Unit, least: int) -> bool:

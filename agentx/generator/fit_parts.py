@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agentx.generator.fit_families import Fit, fit
+from agentx.generator.fit_families import Fit, distance, fit
 from agentx.generator.fit_layers import MAX_POOL, Shared, pool
 from agentx.generator.fit_seen import MAIN, Ended, Seen
 
@@ -127,16 +127,6 @@ def _differ(left: Sequence[float], right: Sequence[float]) -> bool:
     a, b = sorted(left), sorted(right)
     chance = 1.63 * math.sqrt(1 / len(a) + 1 / len(b))
     return distance(a, b) > max(APART, chance)
-
-
-def distance(left: Sequence[float], right: Sequence[float]) -> float:
-    """The two-sample Kolmogorov-Smirnov distance of ascending values."""
-    import numpy as np
-
-    a, b = np.asarray(left), np.asarray(right)
-    points = np.union1d(a, b)
-    below = np.searchsorted(a, points, side="right") / len(a) - np.searchsorted(b, points, side="right") / len(b)
-    return float(np.abs(below).max())
 
 
 def tokens(seen: Seen, shared: Shared) -> Part:

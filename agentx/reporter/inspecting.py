@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from agentx.core import GAP_KINDS, THREAD_KINDS, Header, Session, Turn
 from agentx.frames import Tear
@@ -186,9 +186,32 @@ def _json(values: Values) -> dict[str, float | int] | None:
     }
 
 
-def inspect(path: Path | str) -> Inspection:
+class Watcher(Protocol):
+    """Someone else who looks at the sessions and at the reuse of their turns, in the same pass."""
+
+    def session(self, session: Session) -> None: ...
+
+    def turn(self, turn: TurnReuse) -> None: ...
+
+
+def inspect(path: Path | str, watcher: Watcher | None = None) -> Inspection:
     """Read a trace once. Raises BadInput for what is none; a torn end is told in `tear`."""
     reader, found = TraceReader(path), Inspection()
-    found.account(possible_by_turn(found.watch(iter(reader))))
+    turns = possible_by_turn(found.watch(_shown(iter(reader), watcher)))
+    found.account(_told(turns, watcher))
     found.headers, found.tear = reader.headers, reader.tear
     return found
+
+
+def _shown(sessions: Iterator[Session], watcher: Watcher | None) -> Iterator[Session]:
+    for session in sessions:
+        if watcher is not None:
+            watcher.session(session)
+        yield session
+
+
+def _told(turns: Iterator[TurnReuse], watcher: Watcher | None) -> Iterator[TurnReuse]:
+    for turn in turns:
+        if watcher is not None:
+            watcher.turn(turn)
+        yield turn
