@@ -11,13 +11,14 @@ ideal is above 0, and no counter confirms it, the observed reuse is *unknown*.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from agentx.core import Attempt
 from agentx.errors import BadInput
 from agentx.reporter.server_counters import Counters
 from agentx.reporter.throughput import cached_tokens
 from agentx.results import TRACE, RunResults
+from agentx.reuse import PLAIN, Template
 
 Key = tuple[str, int, int, int]  # session, play, turn, attempt
 
@@ -50,6 +51,7 @@ class Ideal:
 
     `same_cached` and `same_prompt` go over exactly those responses that tell their cached tokens, so that the
     observed sum can be held against them. `drift`: tokens by which the recomputed prompts miss the server's counts.
+    `by_attempt`: the ideal of each request that the server took.
     """
 
     prompt: int
@@ -66,6 +68,8 @@ class Ideal:
     models: int
     literal: bool
     arrivals: bool
+    by_attempt: Mapping[Key, int] = field(default_factory=dict)
+    template: Template = PLAIN
 
     @property
     def share(self) -> float | None:
@@ -163,4 +167,6 @@ def _ideal(run: RunResults, done: Sequence[Attempt]) -> tuple[Ideal | None, str 
         models=found.facts.models,
         literal=found.facts.literal,
         arrivals=found.facts.arrivals,
+        by_attempt=found.by_attempt,
+        template=found.template,
     ), None

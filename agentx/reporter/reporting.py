@@ -10,6 +10,7 @@ from agentx.reporter.about import About, about
 from agentx.reporter.cost import Cost, check_price, cost_blocks, cost_document, cost_of
 from agentx.reporter.document import document
 from agentx.reporter.findings import Finding, findings
+from agentx.reporter.losses import Losses, losses_blocks, losses_document, losses_of
 from agentx.reporter.metrics import Metrics, measure
 from agentx.reporter.table import Block, as_markdown, as_text
 from agentx.reporter.text import blocks
@@ -24,6 +25,7 @@ class Report:
     metrics: Metrics
     findings: tuple[Finding, ...]
     cost: Cost
+    losses: Losses
 
     def text(self) -> str:
         """For a terminal: ASCII, at most 100 columns."""
@@ -35,10 +37,13 @@ class Report:
 
     def document(self) -> dict[str, Any]:
         """The JSON document (`schema: agentx/report/1`), as plain values."""
-        return {**document(self.about, self.metrics, self.findings), "cost": cost_document(self.cost)}
+        return {**document(self.about, self.metrics, self.findings), **self._further()}
 
     def _blocks(self) -> list[Block]:
-        return [*blocks(self.about, self.metrics, self.findings), *cost_blocks(self.cost)]
+        return [*blocks(self.about, self.metrics, self.findings), *losses_blocks(self.losses), *cost_blocks(self.cost)]
+
+    def _further(self) -> dict[str, Any]:
+        return {"losses": losses_document(self.losses), "cost": cost_document(self.cost)}
 
 
 def report(run: RunResults | Path | str, *, price: float | None = None) -> Report:
@@ -50,4 +55,5 @@ def report(run: RunResults | Path | str, *, price: float | None = None) -> Repor
     """
     results = run if isinstance(run, RunResults) else read_results(run)
     what, metrics = about(results), measure(results)
-    return Report(what, metrics, findings(what, metrics), cost_of(results, metrics, check_price(price)))
+    cost = cost_of(results, metrics, check_price(price))
+    return Report(what, metrics, findings(what, metrics), cost, losses_of(results, metrics))

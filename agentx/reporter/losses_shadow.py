@@ -1,0 +1,202 @@
+"""The run again through two caches of the embedded engine: one without limits, one with the server's own pool.
+
+Tokens are stand-ins: four bytes by the identity of a token, so that prompts share exactly what they shared when they
+were sent, the chat template included. A prompt can be found from its first token on, its reply from the end on. What a
+prompt finds is asked of the unlimited cache when the request is sent, and of the limited one when it left the queue
+(where the server tells how long it waited; else when it was sent).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+import numpy as np
+
+from agentx.content import Salting
+from agentx.core import Attempt, Session
+from agentx.engine.host import HostedCache
+from agentx.engine.nodes import Lease
+from agentx.engine.radix import RadixCache
+from agentx.reporter.turns import reply_tokens
+from agentx.reuse import Template
+from agentx.wire.messages import placed
+
+UNLIMITED = 1 << 60
+_STRIDE = np.uint32(2654435761)  # odd, so that positions of a stream stay apart
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """What is known of the server's cache: tokens of the device, of the host tier (0: none), and its rules."""
+
+    tokens: int
+    page: int = 1
+    policy: str = "lru"
+    host: int = 0
+    write: str = "write_through"
+    bigram: bool = False
+
+    def cache(self) -> RadixCache:
+        if not self.host:
+            return RadixCache(self.tokens, self.page, self.policy, bigram=self.bigram)
+        return HostedCache(
+            self.tokens, self.page, self.policy, host_capacity=self.host, write=self.write, bigram=self.bigram
+        )
+
+
+@dataclass(slots=True)
+class Found:
+    """Prompt tokens of an attempt that were computed when it was sent, and that the limited cache still held."""
+
+    computed: int = 0
+    held: int | None = None
+
+
+Make = Callable[[], bytes]  # a prompt's ids: made when it is sent, forgotten when it is over
+
+
+@dataclass(slots=True)
+class _Request:
+    attempt: Attempt
+    make: Make
+    namespace: bytes
+    ids: bytes = b""
+    found: Found = field(default_factory=Found)
+    lease: Lease | None = None
+
+    @property
+    def length(self) -> int:
+        return len(self.ids) // 4
+
+    def moments(self) -> Iterator[tuple[float, int]]:
+        """(when, which step): sent, admitted, first token, over. What ends at a moment is there for what begins."""
+        attempt = self.attempt
+        yield attempt.sent, 2
+        first = attempt.first if attempt.first is not None else attempt.end
+        admitted = attempt.sent + (attempt.queue_seconds or 0.0)
+        if first is None:
+            yield admitted, 3
+            return
+        admitted = min(admitted, max(attempt.sent, first))
+        first = max(first, math.nextafter(admitted, math.inf))
+        yield admitted, 3
+        yield first, 0
+        yield max(first, attempt.end or first), 1
+
+
+class StandIns:
+    """Prompts of a run as bytes, four for each token."""
+
+    def __init__(self, template: Template) -> None:
+        self._template = template
+        self._bases: dict[object, int] = {}
+
+    def prompt(self, session: Session, turn: int, salts: Salting) -> bytes:
+        """The ids of a turn as it is sent with recorded history."""
+        parts, leading = [], None
+        for piece in session.pieces(turn):
+            role, leading = placed(session.segment(piece.segment).layer, leading)
+            if role is not None and self._template.per_message:
+                parts.append(self.stretch(("role", role), 0, self._template.per_message))
+            for run in session.piece_runs(piece):
+                salt = "" if run.stream.kind == "literal" else salts(run.layer)
+                parts.append(self.stretch((run.stream, salt), run.start, run.stop))
+        if self._template.start:
+            parts.append(self.stretch(("role", "assistant"), 0, self._template.start))
+        return b"".join(parts)
+
+    def stretch(self, key: object, start: int, stop: int) -> bytes:
+        """Tokens `start ... stop - 1` of whatever `key` names."""
+        base = self._bases.get(key)
+        if base is None:
+            digest = hashlib.blake2b(repr(key).encode(), digest_size=4).digest()
+            base = self._bases[key] = int.from_bytes(digest, "little")
+        ids = np.arange(start, stop, dtype=np.uint32) * _STRIDE + np.uint32(base)
+        data: bytes = ids.astype("<u4").tobytes()
+        return data
+
+
+class Shadow:
+    """Plays a run's attempts through both caches, in the order of their own times."""
+
+    def __init__(self, page: int, pool: Pool | None) -> None:
+        self._all = RadixCache(UNLIMITED, page)
+        self._limited = None if pool is None else pool.cache()
+
+    def play(self, requests: Sequence[tuple[Attempt, Make, bytes]], stand_ins: StandIns) -> list[Found]:
+        """(attempt, its ids, namespace) of each request that the server took -> what each found."""
+        made = [_Request(*request) for request in requests]
+        steps = (self._computed, self._over, self._sent, self._admitted)
+        events = ((at, step, number) for number, one in enumerate(made) for at, step in one.moments())
+        for _, step, number in sorted(events):
+            steps[step](made[number], number, stand_ins)
+        return [one.found for one in made]
+
+    def _sent(self, one: _Request, number: int, stand_ins: StandIns) -> None:
+        one.ids = one.make()
+        one.found.computed = self._all.match(one.ids, one.length - 1, one.namespace).device
+
+    def _admitted(self, one: _Request, number: int, stand_ins: StandIns) -> None:
+        cache = self._limited
+        if cache is None:
+            return
+        match = cache.match(one.ids, one.length - 1, one.namespace)
+        one.found.held = match.device + match.host
+        one.lease = _opened(cache, one)
+
+    def _computed(self, one: _Request, number: int, stand_ins: StandIns) -> None:
+        everything = _opened(self._all, one)
+        if everything is not None:
+            self._all.checkpoint(everything, one.length)
+            self._all.release(everything)
+        cache = self._limited
+        if cache is None:
+            return
+        if one.lease is None:  # there was no room when it was admitted: it waited
+            one.lease = _opened(cache, one)
+        if one.lease is not None:
+            cache.checkpoint(one.lease, one.length)
+            cache.settle()
+
+    def _over(self, one: _Request, number: int, stand_ins: StandIns) -> None:
+        cache, lease, length = self._limited, one.lease, one.length
+        one.ids, one.lease = b"", None
+        if cache is None or lease is None:
+            return
+        reply = max(0, (reply_tokens(one.attempt) or 0) - 1)  # the last token is never computed
+        if one.attempt.ok and reply and cache.make_room(cache.ceil(length + reply) - cache.ceil(length)):
+            lease.ids += stand_ins.stretch(("reply", number), 0, reply)
+            cache.extend(lease, length + reply)
+            cache.checkpoint(lease, length + reply)
+        cache.release(lease)
+        cache.settle()
+
+
+def _opened(cache: RadixCache, one: _Request) -> Lease | None:
+    """A lease with room for the whole prompt; None when the running ones leave none."""
+    match = cache.match(one.ids, one.length - 1, one.namespace)
+    lease, _ = cache.open(one.ids, one.namespace, match)
+    if not cache.make_room(cache.ceil(one.length) - cache.ceil(lease.allocated)):
+        cache.release(lease)
+        return None
+    cache.extend(lease, one.length)
+    return lease
+
+
+def requests_of(
+    sent: Sequence[Attempt],
+    sessions: Mapping[str, Session],
+    stand_ins: StandIns,
+    salts: Mapping[tuple[str, int], tuple[Salting, bytes]],
+) -> list[tuple[Attempt, Make, bytes]]:
+    """`salts`: of each play, its salting and its namespace."""
+    made: list[tuple[Attempt, Make, bytes]] = []
+    for attempt in sent:
+        salting, namespace = salts[attempt.session, attempt.play]
+        make = partial(stand_ins.prompt, sessions[attempt.session], attempt.turn, salting)
+        made.append((attempt, make, namespace))
+    return made
