@@ -31,6 +31,8 @@ def facts_of(settings: EngineSettings) -> dict[str, Any]:
         "enable_hierarchical_cache": settings.cache.host.tokens > 0,
         "hicache_write_policy": settings.cache.host.write,
         "speculative_algorithm": settings.speculation.algorithm,
+        "speculative_num_steps": settings.speculation.steps,
+        "speculative_num_draft_tokens": settings.speculation.draft_tokens,
         "enable_cache_report": True,
         "model_path": MODEL,
     }

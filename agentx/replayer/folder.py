@@ -18,6 +18,7 @@ import numpy
 from agentx import __version__
 from agentx.content import WordList
 from agentx.errors import BadInput
+from agentx.replayer.acceptance import stated
 from agentx.replayer.plan import Plan
 from agentx.replayer.targets import Target
 from agentx.results import RESULTS, TRACE, sha256_of
@@ -65,6 +66,8 @@ class Facts:
             "server": dict(self.server),
             "environment": environment(),
         }
+        if self.plan.acceptance is not None:
+            kept["acceptance"] = stated(self.plan.acceptance, self.server)
         if self.template is not None:
             kept["template"] = dict(self.template)
         return kept

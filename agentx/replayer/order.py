@@ -11,6 +11,7 @@ from pathlib import Path
 
 from agentx import catalog
 from agentx.errors import BadInput
+from agentx.replayer.acceptance import applied
 from agentx.replayer.defaults import pace, trace_path
 from agentx.replayer.fates import Fates
 from agentx.replayer.folder import Facts
@@ -61,7 +62,8 @@ def order_of(
         _ = reader.header  # what is not a trace is refused now
     asked = target or known.target or DEFAULT_TARGET
     known = known.model_copy(update={"trace": str(name), "target": asked})
-    return Order(path, made, known, resolve_target(asked, target_sets), folder, salt, notes)
+    goal = applied(known.acceptance, resolve_target(asked, target_sets))
+    return Order(path, made, known, goal, folder, salt, notes)
 
 
 def plan_of(plan: Plan | str | Path | None, sets: Sequence[str]) -> Plan:

@@ -17,6 +17,7 @@ import pydantic
 from pydantic import Field
 
 from agentx import catalog
+from agentx.replayer.acceptance import Acceptance
 from agentx.replayer.arrivals import RateKind, RateRule
 from agentx.replayer.moves import OnFailure, Rules, StartBy, StartPhase, StartRule
 from agentx.wire.history import History, WireKind, histories_of
@@ -180,6 +181,7 @@ class Plan(Strict):
     abort: Literal["replay", "skip"] = "replay"
     on_failure: OnFailure = "end_session"
     timeouts: Timeouts = Timeouts()
+    acceptance: Acceptance | None = None
 
     @pydantic.model_validator(mode="after")
     def _goes_together(self) -> Plan:

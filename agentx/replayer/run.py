@@ -21,6 +21,7 @@ from yarl import URL
 
 from agentx.content import Encoder, WordList, lexicon
 from agentx.errors import BadInput
+from agentx.replayer.acceptance import check_server
 from agentx.replayer.bodies import Bodies
 from agentx.replayer.client import Clock, Silence, open_session
 from agentx.replayer.counters import Scraper
@@ -98,6 +99,7 @@ async def _run(order: Order, endpoint: Endpoint, *, progress: bool, signals: boo
     plan = order.plan
     async with open_session(request_headers(endpoint)) as session:
         server = await server_facts(session, endpoint.base, endpoint.model)
+        check_server(plan.acceptance, server)
         embedded = "engine_rules" in server
         words = None if embedded else await confirmed_words(session, endpoint.base, server["model"])
         if words is None and not embedded and plan.wire not in TEXT_WIRES:

@@ -10,6 +10,7 @@ from dataclasses import asdict
 from typing import Any
 
 from agentx.reporter.about import RECORDED_HISTORY, About
+from agentx.reporter.acceptance import Acceptance
 from agentx.reporter.findings import Finding
 from agentx.reporter.jobs import Jobs
 from agentx.reporter.metrics import Interactivity, Latency, Lengths, Metrics
@@ -44,12 +45,28 @@ def document(about: About, metrics: Metrics, findings: tuple[Finding, ...]) -> d
             for one in metrics.failures
         ],
         "adjustments": asdict(metrics.adjustments),
+        "acceptance": None if metrics.acceptance is None else _acceptance(metrics.acceptance),
         "client": {
             "loop_lag_mean_seconds": metrics.client.loop_lag_mean,
             "loop_lag_p99_seconds": metrics.client.loop_lag_p99,
             "loop_lag_max_seconds": metrics.client.loop_lag_max,
             "cpu_seconds": metrics.client.cpu_seconds,
         },
+    }
+
+
+def _acceptance(found: Acceptance) -> dict[str, Any]:
+    return {
+        "told_requests": found.told,
+        "of_requests": found.of,
+        "length": found.length,
+        "length_per_request": spread_document(found.per_request),
+        "steps": found.steps,
+        "engine_steps": found.engine_steps,
+        "standard_error": found.standard_error,
+        "asked_length": found.asked,
+        "expected_length": found.expected,
+        "off": found.off,
     }
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from agentx.reporter.about import RECORDED_HISTORY, About
+from agentx.reporter.acceptance import FEW, Acceptance
 from agentx.reporter.metrics import Metrics
 from agentx.reporter.observed import Reuse
 
@@ -18,7 +19,7 @@ CUT = "cut"  # the kind of failure of a request that was in flight when the run 
 
 
 BEHIND_SECONDS, BEHIND_SHARE = 0.25, 0.1  # later than this, and than this share of the TTFT: the run fell behind
-INVALIDATING = ("books", "stopped", "fell_behind")  # the figures must not be used as they stand
+INVALIDATING = ("books", "stopped", "fell_behind", "acceptance_off")  # the figures must not be used as they stand
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,8 @@ class Finding:
 
 def findings(about: About, metrics: Metrics) -> tuple[Finding, ...]:
     """All that were found."""
-    own = (*_wholeness(about, metrics), *_pauses(about), *_client(metrics), *_replies(metrics), *_adjusted(metrics))
+    replies = (*_replies(metrics), *_acceptance(metrics.acceptance))
+    own = (*_wholeness(about, metrics), *_pauses(about), *_client(metrics), *replies, *_adjusted(metrics))
     return (*own, *_reuse(about, metrics), *_always(about))
 
 
@@ -153,6 +155,28 @@ def _replies(metrics: Metrics) -> Iterator[Finding]:
         yield Finding(
             "unsized_plays", f"{counted(metrics.jobs.unsized, 'play')} without a record of the end, counted as cut."
         )
+
+
+def _acceptance(found: Acceptance | None) -> Iterator[Finding]:
+    if found is None:
+        return
+    if found.length is None:
+        yield Finding(
+            "acceptance_unknown", "No reply told its speculative steps: the plan's acceptance is unconfirmed."
+        )
+        return
+    if found.off and found.expected is not None:
+        yield Finding(
+            "acceptance_off",
+            f"Acceptance length {found.length:.3f} where the plan has {found.expected:.3f} (standard error "
+            f"{found.standard_error or 0:.3f}): it was not the plan's speculation that was measured.",
+        )
+    if found.engine_steps < FEW:
+        yield Finding(
+            "acceptance_few", f"Acceptance length rests on about {found.engine_steps} engine steps, fewer than {FEW:,}."
+        )
+    if found.told < found.of:
+        yield Finding("acceptance_partly", f"{found.of - found.told} of {found.of} replies told no speculative steps.")
 
 
 def _adjusted(metrics: Metrics) -> Iterator[Finding]:

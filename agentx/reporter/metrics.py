@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from agentx.core import Attempt
+from agentx.reporter.acceptance import Acceptance, acceptance_of
 from agentx.reporter.client import Adjustments, Client, adjustments_of, client_of
 from agentx.reporter.jobs import Jobs, jobs_of
 from agentx.reporter.observed import Reuse, reuse
@@ -96,6 +97,7 @@ class Metrics:
     failures: tuple[Failed, ...]
     adjustments: Adjustments
     client: Client
+    acceptance: Acceptance | None
 
 
 def measure(run: RunResults) -> Metrics:
@@ -121,6 +123,7 @@ def measure(run: RunResults) -> Metrics:
         failures=_failures(measured),
         adjustments=adjustments_of(run),
         client=client_of(run),
+        acceptance=acceptance_of(run, done),
     )
 
 

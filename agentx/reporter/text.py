@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from agentx.reporter.about import About
+from agentx.reporter.acceptance import Acceptance
 from agentx.reporter.findings import Finding, counted
 from agentx.reporter.metrics import Latency, Metrics
 from agentx.reporter.observed import Ideal, Reuse
@@ -60,6 +61,7 @@ def _head(about: About, metrics: Metrics) -> list[Block]:
             f"{metrics.completed} of {metrics.attempts} requests answered, "
             f"{counted(metrics.sessions, 'session')}{others}",
         ),
+        *([] if metrics.acceptance is None else [("acceptance", _acceptance(metrics.acceptance))]),
         ("window", hours),
         (
             "books",
@@ -69,6 +71,12 @@ def _head(about: About, metrics: Metrics) -> list[Block]:
         ),
     )
     return [Heading(title), Facts(pairs)]
+
+
+def _acceptance(found: Acceptance) -> str:
+    length = "unknown" if found.length is None else f"{found.length:.3f} tokens a step"
+    plan = "" if found.asked is None else f", the plan's is {found.asked:g}"
+    return f"{length} over {counted(found.steps, 'step')} of {counted(found.told, 'request')}{plan}"
 
 
 _WINDOW_SOURCES = {"plan": "the plan's window", "sends": "first send to last end"}

@@ -199,6 +199,8 @@ def test_gaps_take_virtual_time(write, tmp_path):
 
 
 MIDDLE = ["load.sessions=3", "seed=1", "warmup={turns: 1}", "measure={turns: 4}"]
+SPECULATION = "target.speculation={algorithm: EAGLE, steps: 3, draft_tokens: 4}"
+LIVE = ["wire=generate", "history=live-ids"]
 SLOW = ["target.timing.decode_step=1s"]
 RAMP = "load={rate: {kind: ramp, per_second: 1, to: 2, over: 10s}}"
 CHANGES = [
@@ -245,6 +247,9 @@ CHANGES = [
     ("overflow=drop_turn", "overflow=end_session", ["target.context=170"]),
     ("abort=replay", "abort=skip", []),
     ("on_failure=continue", "on_failure=end_session", ["timeouts.stall=1s", "target.timing.prefill_batch=10s"]),
+    ("acceptance={length: 1.5}", "acceptance={length: 2.9}", [SPECULATION]),
+    ("acceptance={length: 2.9}", "acceptance={length: 2.9, tokens: real-draft-token}", [SPECULATION, *LIVE]),
+    ("acceptance={length: 2.9}", "acceptance={length: 2.9, method: multinomial}", [SPECULATION]),
     ("timeouts.stall=30s", "timeouts.stall=1s", ["target.timing.prefill_batch=10s"]),
 ]
 
