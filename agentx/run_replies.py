@@ -49,7 +49,11 @@ class RunReplies:
                 return None
             start, stop, behind = reply.cut(piece)
             made = self._replies.maker(name, session, turn, piece)
-            own = _spans(cut_runs(self._runs[(*name, made)], start, stop)) if made is not None else []
+            if made is None:
+                own = []
+            else:
+                source = (*name, made)
+                own = _spans(cut_runs(self._runs[source], start, stop))
             return own + ([] if behind is None else walk.spans(behind))
 
         def reply(turn: int) -> list[Span]:

@@ -112,7 +112,8 @@ class Fronts:
 
     def _common(self) -> list[Run]:
         """The way from the root that nearly all sessions take; shared contexts and messages are not on it."""
-        way, node, enough = [], self.root, ALL * len(self.fronts)
+        way: list[Run] = []
+        node, enough = self.root, ALL * len(self.fronts)
         while True:
             edge = next((each for each in node.edges.values() if each.sessions >= enough), None)
             if edge is None or (self.labelled and edge.run.layer not in ("tools", "system")):

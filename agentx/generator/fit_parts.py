@@ -84,7 +84,8 @@ def uncensored(values: Sequence[tuple[float, bool]]) -> list[float]:
             weight *= left / (left - 1)
         else:
             sample.append((value, weight))
-    total, result, level = sum(each for _, each in sample), [], 0.0
+    total, level = sum(each for _, each in sample), 0.0
+    result: list[float] = []
     for value, each in sample:
         level += each / total * len(ordered)
         result += [value] * max(0, round(level) - len(result))

@@ -91,8 +91,8 @@ def story(session: Session) -> Story:
         ends.append(start + max(0.0, lasts))
         line = lines.setdefault(turn.thread, [])
         if turn.gap.seconds and turn.gap.kind != "unknown":
-            names = ", ".join(tool.name for tool in turn.tools)
-            line.append(Bar(turn.gap.kind, ready, start, f"{names or turn.gap.kind}: {turn.gap.seconds:,.1f} s"))
+            tools = ", ".join(tool.name for tool in turn.tools)
+            line.append(Bar(turn.gap.kind, ready, start, f"{tools or turn.gap.kind}: {turn.gap.seconds:,.1f} s"))
         told = f"call {turn.index}: {turn.isl:,} tokens in, {turn.output.tokens:,} out"
         line.append(Bar("call", start, ends[-1], told))
     names = {thread.id: f"{thread.kind} {thread.type or ''}".strip() for thread in session.threads}
