@@ -21,6 +21,7 @@ EPILOG = """examples:
   agentx replay a.trace --plan smoke --target my-server.yaml --set gaps.scale=0.5
   agentx replay a.trace --set target.cache.pool=8000                   the embedded engine with a small cache
   agentx replay a.trace --salt 3fa9c1d0                                the words of an earlier run
+  agentx replay a.trace --target http://127.0.0.1:30000 --cold prove   with a cache that is known to be empty
 
 Without a plan every session is played once, one at a time, with pauses scaled and capped so that they end in minutes.
 The report goes to stdout. Ctrl-C ends the run and writes its books; again, it ends the process.
@@ -37,6 +38,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, metavar="N", help="of the order of play (seed)")
     parser.add_argument("--salt", metavar="S", help="repeat the words of the run with this salt (default: a fresh one)")
     parser.add_argument(
+        "--cold", choices=["prove"], metavar="prove",
+        help="first prove that the cache can be seen and emptied (a prompt must hit, and miss after a flush)",
+    )  # fmt: skip
+    parser.add_argument(
         "--set", dest="sets", action="append", default=[], metavar="KEY.PATH=VALUE",
         help="override one key of the plan, or with target.KEY of the target",
     )  # fmt: skip
@@ -50,8 +55,9 @@ def run(args: argparse.Namespace) -> int:
     sets += [] if args.seed is None else [f"seed={args.seed}"]
     out = None if args.out is None else Path(args.out)
     result = replay(
-        args.trace, plan=args.plan, target=args.target, out=out, sets=sets, salt=args.salt, progress=True, signals=True
-    )
+        args.trace, plan=args.plan, target=args.target, out=out, sets=sets, salt=args.salt,
+        cold=args.cold is not None, progress=True, signals=True,
+    )  # fmt: skip
     print(f"agentx replay: results in {result.folder}", file=sys.stderr)
     from agentx.reporter.reporting import report  # only now: the first request should not wait for it
 

@@ -13,8 +13,9 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from aiohttp import ClientSession
 from yarl import URL
@@ -24,6 +25,7 @@ from agentx.errors import BadInput
 from agentx.replayer.acceptance import check_server
 from agentx.replayer.bodies import Bodies
 from agentx.replayer.client import Clock, Silence, open_session
+from agentx.replayer.cold import prove_cold
 from agentx.replayer.counters import Scraper
 from agentx.replayer.drive import Driver
 from agentx.replayer.folder import Facts, check_free, copy_trace, default_folder
@@ -47,11 +49,14 @@ def replay(
     out: str | Path | None = None,
     sets: Sequence[str] = (),
     salt: str | None = None,
+    cold: bool = False,
     progress: bool = False,
     signals: bool = False,
 ) -> RunResults:
     """Replay a trace and return the run, which is also in the folder `out`. See `areplay`."""
-    run = areplay(trace, plan=plan, target=target, out=out, sets=sets, salt=salt, progress=progress, signals=signals)
+    run = areplay(
+        trace, plan=plan, target=target, out=out, sets=sets, salt=salt, cold=cold, progress=progress, signals=signals
+    )
     return asyncio.run(run)
 
 
@@ -63,16 +68,19 @@ async def areplay(
     out: str | Path | None = None,
     sets: Sequence[str] = (),
     salt: str | None = None,
+    cold: bool = False,
     progress: bool = False,
     signals: bool = False,
 ) -> RunResults:
     """Replay `trace` (a file, or a workload's name) against `target` (a URL, a file or a name; None: embedded engine).
 
     `plan` None plays every session once, one at a time, with pauses that end in minutes. `sets` override keys of the
-    plan, and of the target behind `target.`. `salt` repeats another run's words. `out` None: a new folder here.
+    plan, and of the target behind `target.`. `salt` repeats another run's words. `cold`: prove first that the cache can
+    be seen and emptied, and begin with an empty one. `out` None: a new folder here.
     `progress` says on stderr what was chosen, and shows a bar if that is a terminal. `signals`: SIGINT and SIGTERM end
     the run, whose books are written.
-    A failed turn is data and raises nothing. Raises BadInput, and Unreachable before anything is written.
+    A failed turn is data and raises nothing. Raises BadInput, and Unreachable and InvalidMeasurement (of `cold`) before
+    anything is written.
     """
     with tempfile.TemporaryDirectory(prefix="agentx-") as scratch, contextlib.ExitStack() as stack:
         folder = default_folder() if out is None else Path(out)
@@ -81,7 +89,7 @@ async def areplay(
         order = order_of(trace, plan, target, sets, folder=folder, scratch=Path(scratch), salt=salt)
         for note in order.notes if progress else ():
             print(f"agentx replay: {note}", file=sys.stderr)
-        await _run(order, _endpoint(order.target, stack), progress=progress, signals=signals)
+        await _run(order, _endpoint(order.target, stack), cold=cold, progress=progress, signals=signals)
     return read_results(folder)
 
 
@@ -95,7 +103,7 @@ def _endpoint(target: Target, stack: contextlib.ExitStack) -> Endpoint:
     return Endpoint(kind="endpoint", url=url, gpus=target.settings.gpus)
 
 
-async def _run(order: Order, endpoint: Endpoint, *, progress: bool, signals: bool) -> None:
+async def _run(order: Order, endpoint: Endpoint, *, cold: bool, progress: bool, signals: bool) -> None:
     plan = order.plan
     async with open_session(request_headers(endpoint)) as session:
         server = await server_facts(session, endpoint.base, endpoint.model)
@@ -104,6 +112,7 @@ async def _run(order: Order, endpoint: Endpoint, *, progress: bool, signals: boo
         words = None if embedded else await confirmed_words(session, endpoint.base, server["model"])
         if words is None and not embedded and plan.wire not in TEXT_WIRES:
             raise BadInput(f"{endpoint.base} has no /tokenize, so its token ids are not known", hint="wire: chat")
+        proof = [await _prove(plan, session, endpoint, server, words)] if cold else []
         copied = copy_trace(order.trace, order.out, always=order.made)
         facts = Facts(plan, order.target, order.trace, order.salt, server, words, copied, embedded)
         settings, start = facts.settings(), time.monotonic()
@@ -111,7 +120,7 @@ async def _run(order: Order, endpoint: Endpoint, *, progress: bool, signals: boo
         with contextlib.closing(writer):
             source = source_of(facts)
             driver = _driver(facts, source, endpoint, session, writer, lambda: time.monotonic() - start, progress)
-            for note in (*order.notes, *_words_note(facts)):
+            for note in (*order.notes, *proof, *_words_note(facts)):
                 writer.note(note)
             with _signals(driver) if signals else contextlib.nullcontext():
                 await driver.run()
@@ -122,6 +131,14 @@ async def _run(order: Order, endpoint: Endpoint, *, progress: bool, signals: boo
             writer.end(_outcome(driver), driver.clock(), {**driver.facts(), "dropped_sessions": dropped})
     if driver.error is not None:
         raise driver.error
+
+
+async def _prove(
+    plan: Plan, session: ClientSession, endpoint: Endpoint, server: Mapping[str, Any], words: WordList | None
+) -> str:
+    """Prove that the cache can be seen and emptied, on the wire of the plan."""
+    wire, page = Wire(plan.wire, server["model"]), server.get("page_size") or 1
+    return await prove_cold(session, endpoint.base, wire, words or WordList(lexicon()), page, time.monotonic)
 
 
 def _driver(
