@@ -23,6 +23,7 @@ Unit = Literal["tokens", "seconds", "share"]
 ENOUGH = 20  # values, to tell families apart
 FEW_KINDS = 8  # different values that are listed one by one
 MOST = 4000  # values that are judged; more are thinned evenly by rank
+COMMON = 0.6  # share of one value (but the lowest) from which on no smooth family is tried
 ZEROS = 0.05  # share of zeros that is a part of its own
 GRID = 400  # draws of a distribution, evenly spaced, that stand for it
 CLOSE = 0.025  # distance that is always near enough; else 1.36 / root n, the 5 % point of Kolmogorov and Smirnov
@@ -67,7 +68,8 @@ def fit(values: Sequence[float], unit: Unit = "tokens", *, least: int = 0, other
     if zeros >= ZEROS:
         rest = fit([float(each) / _PER_UNIT[unit] for each in thin[thin > 0]], unit, least=1)
         return _judged(_with_zeros(zeros, rest.shape, unit), f"zeros and {rest.family}", thin, unit, 0, len(values))
-    if len(thin) >= ENOUGH and len(kinds) > 2 and unit != "share":
+    common = float(counts[1:].max()) / len(thin)  # of the lowest value, a steep family may well have most
+    if len(thin) >= ENOUGH and len(kinds) > 3 and common < COMMON and unit != "share":
         for candidate in candidates(_sample(kinds, counts, least)):
             if candidate.family == "geometric" and unit != "tokens":
                 continue

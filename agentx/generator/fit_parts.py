@@ -12,7 +12,7 @@ from typing import Any
 
 from agentx.generator.fit_families import Fit, distance, fit
 from agentx.generator.fit_layers import MAX_POOL, Shared, pool
-from agentx.generator.fit_seen import MAIN, Ended, Seen
+from agentx.generator.fit_seen import FULL, MAIN, Ended, Seen
 
 TYPES = 12  # tool classes and subagent types that are told apart; the rest is one more
 APART = 0.12  # distance from which two samples are two distributions
@@ -93,9 +93,10 @@ def uncensored(values: Sequence[tuple[float, bool]]) -> list[float]:
 
 
 def full(ends: Sequence[Ended], longest: int) -> bool:
-    """Whether enough sessions ended near the longest context to say that this is a limit."""
-    near = sum(each.last >= 0.95 * longest for each in ends)
-    return len(ends) >= 30 and near >= max(3, 0.02 * len(ends))
+    """Whether so many of the sessions ended near the longest context that it is a limit; not if all are alike."""
+    near = sum(each.last >= FULL * longest for each in ends)
+    calls = {sum(loop.calls for loop in each.loops) for each in ends}
+    return len(ends) >= 30 and near >= max(3, 0.02 * len(ends)) and len(calls) > 1
 
 
 def turns(seen: Seen) -> Part:
@@ -103,7 +104,7 @@ def turns(seen: Seen) -> Part:
     limited = full(ends, longest)
     users, loops = [], []
     for end in ends:
-        stopped = limited and end.last >= 0.9 * longest
+        stopped = limited and end.last >= FULL * longest
         users.append((float(len(end.loops)), stopped))
         for place, loop in enumerate(end.loops):
             loops.append((float(loop.calls), loop.cut or (stopped and place == len(end.loops) - 1)))

@@ -15,7 +15,7 @@ from agentx.generator.fit_side import SideSeen, side_call
 from agentx.generator.fit_steps import Context, Step, context, step
 
 MAIN = "main"
-FULL = 0.9  # a session that ends with this share of the longest context of all may have ended because it was full
+FULL = 0.95  # a session that ends with this share of the longest context of all may have ended because it was full
 
 
 @dataclass(slots=True)
@@ -110,10 +110,6 @@ class _Reading:
         is_main = turn.thread == self.main
         who = MAIN if is_main else type_of(thread)
         aborted = turn.event is not None and turn.event.kind == "abort"
-        seen.counts["calls"] += 1
-        seen.counts["aborts"] += aborted
-        if aborted:
-            seen.put("aborted reply", turn.output.tokens)
         if made.kind == "start":
             self._start(thread, who, now, made)
         if is_main:
@@ -171,6 +167,10 @@ class _Reading:
 
     def _main_step(self, made: Step, aborted: bool, latest: Context | None) -> None:
         seen = self.seen
+        seen.counts["calls"] += made.turn.event is None or aborted
+        seen.counts["aborts"] += aborted
+        if aborted:
+            seen.put("aborted reply", made.turn.output.tokens)
         if made.kind in ("start", "human"):
             self.loops.append(Loop())
         self.loops[-1].calls += 1

@@ -30,16 +30,16 @@ def side_call(sides: dict[str, SideSeen], session: Session, thread: Thread, turn
     known = {piece.segment for piece in main.pieces} if main is not None else set()
     system = sum(p.tokens for p in pieces if session.segment(p.segment).layer in ("tools", "system"))
     last = pieces[-1].tokens if pieces else turn.isl
-    behind = next(
-        (each for each in session.turns[turn.index + 1 :] if main is None or each.thread == main.turn.thread), None
-    )
+    beside = {each.id for each in session.threads if each.kind != "main"}
+    behind = next((each for each in session.turns[turn.index + 1 :] if each.thread not in beside), None)
     whole = any(p.segment in known for p in pieces if session.segment(p.segment).layer not in ("tools", "system"))
     seen.whole += whole
     seen.systems.append(0 if whole else system)
     seen.prompts.append(max(1, last if whole else turn.isl - system))
     seen.replies.append(turn.output.tokens)
     seen.models[turn.model] += 1
-    seen.others += main is not None and turn.model != main.turn.model
+    talk = behind if main is None else main.turn
+    seen.others += talk is not None and turn.model != talk.model
     seen.joined += behind is not None and turn.index in behind.after
     compacts = behind is not None and behind.event is not None and behind.event.kind == "compaction"
     seen.occasions["start" if main is None else "compaction" if compacts else "message"] += 1
