@@ -107,7 +107,7 @@ def _written(candidate: Candidate, values: Any, unit: Unit, limits: Shape) -> Sh
     family = candidate.family
     if family == "lognormals":
         parts = [(first, more[0], more[1]), (1 - first, more[2], more[3])]
-        mixed = []
+        mixed: list[dict[str, Any]] = []
         for weight, mu, sigma in parts:
             body = {"median": _quantity(math.exp(mu) / per, unit), "sigma": _short(sigma)}
             mixed.append({"weight": round(weight, 4), "lognormal": body})
@@ -159,7 +159,7 @@ def mean(shape: Any, unit: Unit, least: int = 0) -> float:
     if isinstance(shape, dict) and "mixture" in shape:
         limits = {name: shape[name] for name in ("min", "max") if name in shape}
         parts = [(part["weight"], {k: v for k, v in part.items() if k != "weight"}) for part in shape["mixture"]]
-        return sum(weight * mean({**limits, **part}, unit, least) for weight, part in parts)
+        return float(sum(weight * mean({**limits, **part}, unit, least) for weight, part in parts))
     total, low = 0.0, 0.0
     for high in (0.9, 0.99, 0.999, 0.9999, 1.0):
         points = [low + (high - low) * (step + 0.5) / 50 for step in range(50)]
