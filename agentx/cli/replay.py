@@ -21,6 +21,7 @@ EPILOG = """examples:
   agentx replay a.trace --plan smoke --target my-server.yaml --set gaps.scale=0.5
   agentx replay a.trace --set target.cache.pool=8000                   the embedded engine with a small cache
   agentx replay a.trace --salt 3fa9c1d0                                the words of an earlier run
+  agentx replay a.trace --plan agentx-c4 --dry-run                     what would be sent, how long, at what cost
   agentx replay a.trace --target http://127.0.0.1:30000 --cold prove   with a cache that is known to be empty
 
 Without a plan every session is played once, one at a time, with pauses scaled and capped so that they end in minutes.
@@ -38,6 +39,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, metavar="N", help="of the order of play (seed)")
     parser.add_argument("--salt", metavar="S", help="repeat the words of the run with this salt (default: a fresh one)")
     parser.add_argument(
+        "--dry-run", action="store_true",
+        help="send nothing: print turns, tokens, what does not fit, expected duration and cost",
+    )  # fmt: skip
+    parser.add_argument(
         "--cold", choices=["prove"], metavar="prove",
         help="first prove that the cache can be seen and emptied (a prompt must hit, and miss after a flush)",
     )  # fmt: skip
@@ -48,11 +53,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from agentx.replayer.run import replay
-
     sets = list(args.sets)
     sets += [] if args.sessions is None else [f"load.sessions={args.sessions}"]
     sets += [] if args.seed is None else [f"seed={args.seed}"]
+    if args.dry_run:
+        from agentx.replayer.forecast import forecast
+
+        print(forecast(args.trace, plan=args.plan, target=args.target, sets=sets).text())
+        return EXIT_OK
+    from agentx.replayer.run import replay
+
     out = None if args.out is None else Path(args.out)
     result = replay(
         args.trace, plan=args.plan, target=args.target, out=out, sets=sets, salt=args.salt,

@@ -46,11 +46,16 @@ class Fates:
         most = asked.isl + self.start + self.per_message * (asked.prompt.keep + len(asked.prompt.append))
         if self._has_room(most, most + max(1, asked.output.tokens)):
             return True  # the usual case, without a look at the pieces
+        prompt = self.prompt_tokens(session, turn)
+        return self._has_room(prompt, prompt + max(1, asked.output.tokens))
+
+    def prompt_tokens(self, session: Session, turn: int) -> int:
+        """What is sent of a turn's prompt, with what the chat template is known to add."""
         pieces = session.pieces(turn)
         prompt = sum(piece.tokens for piece in pieces) + self.start
         if self.per_message:
             prompt += self.per_message * len(messages(session, pieces))
-        return self._has_room(prompt, prompt + max(1, asked.output.tokens))
+        return prompt
 
     def _has_room(self, prompt: int, whole: int) -> bool:
         if self.context is not None and (whole > self.context or prompt >= self.context - SPARE):
