@@ -57,6 +57,17 @@ def test_the_workload_tutorials_commands_work_in_order(tmp_path: Path, environme
     assert "its numbers are not checked" in result.stdout
 
 
+def test_the_commands_of_fitting_work_in_order(tmp_path: Path, environment: dict[str, str]) -> None:
+    script = "".join(blocks(ROOT / "docs/howto-fit.md", "sh"))
+    result = subprocess.run(
+        ["bash", "-ec", script], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert re.search(r"tokens\.reply +lognormal", result.stdout)
+    assert "all met" in result.stdout
+    assert (tmp_path / "made.html").read_text().startswith("<!doctype html>")
+
+
 def test_every_link_of_the_documents_leads_somewhere() -> None:
     dead = []
     for document in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]:

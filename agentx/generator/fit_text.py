@@ -12,7 +12,7 @@ from agentx.generator.fit_families import Fit
 from agentx.generator.fit_parts import Noted
 
 WIDTH = 118
-_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]*( [A-Za-z0-9_./-]+)*\Z|[0-9.]+(e[+-]?[0-9]+)?(ms|us|s|m|h|d|%)?\Z")
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]*( [A-Za-z0-9_./-]+)*\Z|[0-9.]+(e[+-]?[0-9]+)?(ms|us|s|m|h|d|%)\Z")
 _WORDS = {"null", "true", "false", "~", "yes", "no", "on", "off"}
 
 
@@ -25,6 +25,7 @@ def as_yaml(head: Sequence[str], spec: dict[str, Any], tail: Sequence[str]) -> s
 def _comment(paragraphs: Sequence[str]) -> Iterator[str]:
     for each in paragraphs:
         text = " ".join(each.split())  # one that holds a line break must not leave its comment
+        text = "".join(letter if letter.isprintable() else "?" for letter in text)
         yield from textwrap.wrap(text, WIDTH, initial_indent="# ", subsequent_indent="#   ", break_on_hyphens=False)
 
 
@@ -76,4 +77,10 @@ def _scalar(value: Any) -> str:
     if isinstance(value, int | float):
         return str(value)
     text = str(value)
-    return text if _PLAIN.match(text) and text.lower() not in _WORDS else json.dumps(text)
+    return text if _PLAIN.match(text) and text.lower() not in _WORDS else _quoted(text)
+
+
+def _quoted(text: str) -> str:
+    """Text in quotation marks; what does not print is escaped, since YAML takes some of it for line ends."""
+    plain = json.dumps(text, ensure_ascii=False)
+    return "".join(each if each.isprintable() else f"\\U{ord(each):08x}" for each in plain)

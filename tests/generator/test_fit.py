@@ -83,12 +83,6 @@ def test_a_limit_that_sessions_run_into_is_told_from_none() -> None:
     assert 600 < tight.spec["context_limit"].value <= 700
 
 
-def test_sessions_that_ended_early_do_not_shorten_the_turns() -> None:
-    source = made(FIXED, "context_limit=650", "turns={user: {geometric: {mean: 6}}, loop: 1}")
-    found = load_spec("fitted", text=fitted(*sessions(source, 0, 300)).text({}))
-    assert found.turns.user.quantile(0.5) == pytest.approx(source.turns.user.quantile(0.5), abs=1)
-
-
 def test_a_trace_without_turns_cannot_be_fitted() -> None:
     with pytest.raises(BadInput, match="source has no turn: nothing can be fitted"):
         fitted(linear(0))
