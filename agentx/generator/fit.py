@@ -16,7 +16,7 @@ from agentx.generator import fit_events as events
 from agentx.generator import fit_parts as parts
 from agentx.generator.expect import Measured
 from agentx.generator.expectation import Expectation
-from agentx.generator.fit_families import Fit
+from agentx.generator.fit_families import Fit, seconds_text
 from agentx.generator.fit_layers import Shared
 from agentx.generator.fit_parts import Noted, Part
 from agentx.generator.fit_seen import Seen
@@ -173,5 +173,5 @@ def _shown(name: str, value: float | None) -> Any:
         return "unknown"
     short = float(f"{value:.5g}")
     if "_gap_" in name:
-        return f"{short:g}s"
+        return seconds_text(short)
     return int(short) if short == int(short) else short

@@ -71,8 +71,10 @@ def fit(values: Sequence[float], unit: Unit = "tokens", *, least: int = 0, other
     common = float(counts[1:].max()) / len(thin)  # of the lowest value, a steep family may well have most
     if len(thin) >= ENOUGH and len(kinds) > 3 and common < COMMON and unit != "share":
         for candidate in candidates(_sample(kinds, counts, least)):
-            if candidate.family == "geometric" and unit != "tokens":
-                continue
+            if (candidate.family == "geometric" and unit != "tokens") or max(candidate.parameters) > 100 * kinds[
+                -1
+            ] + 100:
+                continue  # whole numbers only; and no parameter without a meaning
             shape = _written(candidate, thin, unit, _limits(kinds, counts, least, unit))
             found = _judged(shape, candidate.family, thin, unit, least, len(values))
             if (
@@ -246,6 +248,12 @@ def _curve(values: Any, unit: Unit) -> dict[float, Any]:
     return {p: _quantity(value / per, unit) for p, value in points.items()}
 
 
+def seconds_text(value: float) -> str:
+    """Seconds as a spec writes them, without an exponent."""
+    number, unit = (value, "s") if value >= 1 or not value else (value * 1000, "ms")
+    return f"{number:.3f}".rstrip("0").rstrip(".") + unit
+
+
 def _short(value: float) -> float:
     """Four significant digits."""
     return float(f"{value:.4g}")
@@ -255,5 +263,5 @@ def _quantity(value: float, unit: Unit, digits: int = 5) -> Any:
     """A quantity as a spec writes it, to so many significant digits."""
     short = float(f"{value:.{digits}g}")
     if unit == "seconds":
-        return f"{short:g}s" if short >= 1 else f"{round(short * 1000, 3):g}ms"
+        return seconds_text(short)
     return int(short) if short == int(short) else short

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -105,6 +106,23 @@ def test_what_sessions_share_is_found_by_identity(tmp_path: Path) -> None:
     assert (alone.layers.tools, alone.layers.system) == (0, 0)
     assert alone.layers.files is not None
     assert alone.layers.files.tokens.fixed == 65
+
+
+def test_a_round_trip_of_sessions_whose_identities_are_their_own(tmp_path: Path) -> None:
+    """As Weka files have them: what is at the front of a session is in no other one."""
+    source = load_spec("swe-coder-short", sets=["turns.loop={uniform: {low: 3, high: 9}}"])
+    own = [
+        replace(each, segments={**each.shared, **each.segments}, shared={}, blocks_scope=f"scope/{each.id}")
+        for each in sessions(source, 0, 120)
+    ]
+    before = Measured()
+    kept = reuse.possible(before.watch(iter(own))).share
+    spec = again(write(tmp_path / "own.trace", *own, identity="session", content="opaque"))
+    after, share = measured(spec, 1, 120)
+    assert share == pytest.approx(kept, abs=0.01)
+    assert spec.layers.tools == 0
+    for name in ("isl", "osl", "fresh", "turns"):
+        assert after.statistic(f"{name}_p50") == pytest.approx(before.statistic(f"{name}_p50"), rel=0.1), name
 
 
 @pytest.mark.parametrize(

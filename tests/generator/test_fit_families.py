@@ -91,3 +91,14 @@ def test_whatever_the_values_the_spec_takes_it_and_stays_within_them(values: lis
     made = drawn(found.shape, "tokens", least)
     assert made[-1] <= float(f"{max(values):.5g}") + 1
     assert made[0] >= least
+
+
+@given(st.lists(st.floats(0, 1e9), min_size=1, max_size=60))
+def test_whatever_the_seconds_the_spec_takes_them(values: list[float]) -> None:
+    found = fit(values, "seconds")
+    assert 0 <= drawn(found.shape, "seconds")[-1] <= 1000 * float(f"{max(values):.5g}") + 1
+
+
+def test_seconds_far_apart_have_no_parameter_that_means_nothing() -> None:
+    found = fit([4.21] * 150 + [3058.9] * 40 + [1000.0 + step for step in range(110)], "seconds")
+    assert "e+" not in str(found.shape)
