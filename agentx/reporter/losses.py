@@ -20,7 +20,7 @@ from agentx.reporter.table import Block, Heading, Lines, Table
 from agentx.reporter.throughput import MEASURED, cached_tokens
 from agentx.results import RunResults
 
-LIMIT = 300_000_000  # prompt tokens that are played through the shadow; beyond, it would take minutes
+LIMIT, TURNS = 200_000_000, 8_000  # prompt tokens and requests that the shadow plays: some 15 s; beyond, it is left out
 MODELLED = "modelled by a shadow cache of the server's pool with the embedded engine's rules"
 
 
@@ -70,8 +70,10 @@ def losses_of(run: RunResults, metrics: Metrics) -> Losses:
         return Losses(missing=f"with {history} history the shadow cache does not know the replies")
     by_attempt = reuse.ideal.by_attempt
     sent = [attempt for attempt in run.attempts if _key(attempt) in by_attempt]
-    if sum(attempt.prompt_tokens or attempt.isl for attempt in sent) > LIMIT:
-        return Losses(missing=f"more than {LIMIT // 10**6} million prompt tokens: the shadow would take minutes")
+    if len(sent) > TURNS or sum(attempt.prompt_tokens or attempt.isl for attempt in sent) > LIMIT:
+        return Losses(
+            missing=f"more than {TURNS} requests or {LIMIT // 10**6} million prompt tokens: it takes too long"
+        )
     try:
         return _split(run, sent, reuse.ideal)
     except (BadInput, OSError, KeyError) as error:

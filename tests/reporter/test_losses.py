@@ -105,6 +105,14 @@ def test_without_an_ideal_there_is_no_split(run, attempt):
     assert "lost, by cause" not in found.text()
 
 
+@pytest.mark.parametrize("limit", ["TURNS", "LIMIT"])
+def test_a_run_that_is_too_long_says_so(trace, tmp_path, monkeypatch, limit):
+    monkeypatch.setattr(f"agentx.reporter.losses.{limit}", 30)
+    found = report(simulate(trace, out=tmp_path / "run"))
+    assert "it takes too long" in found.losses.missing
+    assert losses_document(found.losses)["sum_tokens"] is None
+
+
 SERVER = {"max_total_num_tokens": 5000, "radix_eviction_policy": "lfu"}
 
 
