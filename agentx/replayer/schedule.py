@@ -56,6 +56,9 @@ from agentx.replayer.warmup import Warmup
 __all__ = ["Cancel", "Cut", "Done", "Ended", "Event", "Failed", "Rules", "Schedule", "Send", "Wait", "always_send"]
 
 
+NUDGE = 1e-9  # s; far more than rounding can leave of a wake behind the moment that it was moved to
+
+
 def always_send(session: Session, turn: int) -> Fate:
     return "send"
 
@@ -294,9 +297,10 @@ class Schedule:
         to = self._idle_since + cap
         if first <= to or now < to:
             return
+        by = first - to + NUDGE
         for play in self.live.values():
-            play.idle_since -= first - to
-            play.move(first - to, to)
+            play.idle_since -= by
+            play.move(by, to)
             self._arm(play)
 
     def _bring_forward(self, play: LivePlay, now: float) -> None:

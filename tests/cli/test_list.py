@@ -23,7 +23,10 @@ def test_list_without_a_kind_names_the_kinds(capsys: pytest.CaptureFixture[str])
     assert ["laptop", "targets"] in lines
 
 
-def test_an_empty_catalogue_prints_nothing_on_stdout(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_empty_catalogue_prints_nothing_on_stdout(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(catalog, "entries", lambda kind: [])
     assert main(["list", "references"]) == 0
     out, err = capsys.readouterr()
-    assert (out, "AGENTX_PATH" in err) == ("", not catalog.entries("references"))
+    assert (out, "AGENTX_PATH" in err) == ("", True)

@@ -10,6 +10,7 @@ import pytest
 from agentx import catalog
 from agentx.engine.engine import Engine, Request, Tokens
 from agentx.engine.settings import EngineSettings, Timing, load_engine
+from agentx.replayer.simulate import simulate
 
 
 def settings_of(name: str) -> EngineSettings:
@@ -59,3 +60,14 @@ def test_every_constant_says_whether_it_was_derived_or_assumed(name: str) -> Non
     text = catalog.resolve("targets", name).read_text()
     for constant in (*Timing.model_fields, "bytes_per_token"):
         assert re.search(rf"^  {constant}: .*# .*(derived|assumed)", text, re.MULTILINE), constant
+
+
+@pytest.mark.parametrize(
+    "target", ["sim-mi325x-glm-5.2-fp8", "sim-mi325x-glm-5.2-fp8-host", "sim-mi355x-glm-5.2-mxfp4"]
+)
+def test_the_agentx_plan_ends_on_every_node(target, tmp_path):
+    """Seed 42 meets both idle caps at one moment, an ulp apart: time must go on."""
+    run = simulate("coding-agent", plan="agentx-c4", target=target, sets=["measure=3m"], out=tmp_path / "run")
+    assert run.complete
+    assert run.books().balanced
+    assert any(attempt.phase == "measure" for attempt in run.attempts)
