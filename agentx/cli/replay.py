@@ -85,7 +85,10 @@ def code_of(result: RunResults, findings: Sequence[Finding] = ()) -> int:
     if result.end is not None and result.end.get("outcome") == "interrupted":
         return EXIT_INTERRUPTED
     if not result.attempts:
-        raise BadInput("nothing was sent: the trace holds no turn that the plan and the target allow")
+        raise BadInput(
+            "nothing was sent: the trace holds no turn that the plan and the target allow",
+            hint="the target's context and pool must hold a prompt and its reply; agentx inspect TRACE tells lengths",
+        )
     answered = [attempt for attempt in result.attempts if attempt.failure is None or attempt.failure.kind != "cut"]
     failures = [attempt.failure for attempt in answered if attempt.failure is not None]
     if failures and len(failures) == len(answered):

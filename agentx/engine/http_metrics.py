@@ -116,8 +116,13 @@ def engine_families(counters: Counters, settings: EngineSettings, model: str) ->
     if settings.speculation.algorithm is not None:
         calls = {served: counters.totals.verify_calls}
         families.append(_counter("spec_verify_calls_total", "Verification steps of finished requests.", calls))
+        speculation = settings.speculation
+        families.append(_gauge("spec_num_steps", "Draft steps.", labels, speculation.steps))
+        families.append(_gauge("spec_num_draft_tokens", "Draft tokens of a step.", labels, speculation.draft_tokens))
         if counters.accept_length is not None:
+            rate = (counters.accept_length - 1) / (speculation.bound - 1) if speculation.bound > 1 else 0.0
             families.append(_gauge("spec_accept_length", "Mean of the last steps.", labels, counters.accept_length))
+            families.append(_gauge("spec_accept_rate", "Accepted over proposed drafts, the same steps.", labels, rate))
     if counters.host_total:
         families += _host_families(counters, labels)
     return families

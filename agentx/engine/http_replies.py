@@ -14,7 +14,7 @@ from http import HTTPStatus
 from typing import Protocol
 
 from agentx.engine.http_calls import Call
-from agentx.engine.messages import Finished
+from agentx.engine.messages import Finished, told_speculation
 from agentx.engine.tokenizer import ids_to_list
 from agentx.wire.sse import sse_event
 
@@ -121,16 +121,7 @@ def extension(progress: Progress, *, ids: bool = False) -> dict[str, object]:
 
 def speculation(progress: Progress) -> dict[str, object]:
     """What is told of speculative decoding; nothing without it."""
-    steps = progress.verify_steps
-    if not steps:
-        return {}
-    return {
-        "spec_verify_ct": steps,
-        "spec_num_correct_drafts": sum(index * count for index, count in enumerate(progress.histogram)),
-        # As SGLang counts it: the token of the prefill is in, so this is above the mean of the histogram.
-        "spec_accept_length": progress.completion_tokens / steps,
-        "spec_correct_drafts_histogram": list(progress.histogram),
-    }
+    return told_speculation(progress.verify_steps, progress.histogram, progress.completion_tokens)
 
 
 def finish_reason(progress: Progress) -> str:

@@ -5,6 +5,7 @@ Token ids are bytes, four per token, little-endian. Times are seconds on the cal
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -82,6 +83,27 @@ class Finished:
 
 
 Event = Admitted | Tokens | Retracted | Finished
+
+
+def told_speculation(verify_steps: int, histogram: Sequence[int], completion_tokens: int) -> dict[str, object]:
+    """SGLang's own figures of a request's speculation; nothing without it.
+
+    `histogram` has an entry for each number of accepted drafts up to the bound; SGLang's ends with the last that
+    occurred. Its accept length has the token of the prefill in, so it is above the mean of the histogram.
+    """
+    if not verify_steps:
+        return {}
+    correct = sum(index * count for index, count in enumerate(histogram))
+    proposed = verify_steps * (len(histogram) - 1)  # one draft less than the bound in each step (topk 1)
+    occurred = max((index for index, count in enumerate(histogram) if count), default=0)
+    return {
+        "spec_verify_ct": verify_steps,
+        "spec_num_correct_drafts": correct,
+        "spec_num_proposed_drafts": proposed,
+        "spec_accept_rate": correct / proposed if proposed else 0.0,
+        "spec_accept_length": completion_tokens / verify_steps,
+        "spec_correct_drafts_histogram": list(histogram[: occurred + 1]),
+    }
 
 
 @dataclass(slots=True)

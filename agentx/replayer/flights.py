@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from agentx.core import Attempt, Cached, Chunk, Failure
-from agentx.engine.messages import Admitted, Finished, Tokens
+from agentx.engine.messages import Admitted, Finished, Tokens, told_speculation
 from agentx.engine.nodes import ID_BYTES
 from agentx.engine.tokenizer import ids_to_list, ids_to_text
 from agentx.replayer.exchange import told_failure
@@ -117,10 +117,5 @@ def _extra(send: Send, finished: Finished | None) -> dict[str, Any]:
     if finished is not None and finished.retractions:
         extra["retractions"] = finished.retractions
     if finished is not None and finished.verify_steps:
-        extra["spec"] = {
-            "spec_verify_ct": finished.verify_steps,
-            "spec_num_correct_drafts": sum(index * count for index, count in enumerate(finished.histogram)),
-            "spec_accept_length": finished.completion_tokens / finished.verify_steps,
-            "spec_correct_drafts_histogram": list(finished.histogram),
-        }
+        extra["spec"] = told_speculation(finished.verify_steps, finished.histogram, finished.completion_tokens)
     return extra

@@ -71,12 +71,13 @@ def test_whole_replies_say_the_same() -> None:
 
 
 def test_speculation_is_told_as_sglang_does() -> None:
-    state = progress(reason="length", ids=bytearray(b" Abc" * 7), verify_steps=3, histogram=(1, 1, 1))
+    state = progress(reason="length", ids=bytearray(b" Abc" * 7), verify_steps=3, histogram=(1, 1, 1, 0))
     spec = parse_generate(generate_reply(state)).spec
     assert spec is not None
     assert spec["spec_verify_ct"] == 3
     assert spec["spec_num_correct_drafts"] == 3
-    assert spec["spec_correct_drafts_histogram"] == [1, 1, 1]
+    assert spec["spec_correct_drafts_histogram"] == [1, 1, 1]  # it ends with the last that occurred
+    assert (spec["spec_num_proposed_drafts"], spec["spec_accept_rate"]) == (9, 3 / 9)
 
 
 def test_an_abort_by_the_engine_keeps_what_was_made() -> None:
