@@ -57,7 +57,7 @@ class Load(Strict):
     """A closed loop of `sessions` at a time; or of `requests` in flight alone; or an open loop by `rate`. `requests` is
     also the most that are in flight with either."""
 
-    sessions: int | None = Field(default=1, ge=1)
+    sessions: int | None = Field(default=1, ge=1, le=100_000)
     requests: int | None = Field(default=None, ge=1)
     rate: Rate | None = None
 
