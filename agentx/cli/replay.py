@@ -71,9 +71,15 @@ def run(args: argparse.Namespace) -> int:
     print(f"agentx replay: results in {result.folder}", file=sys.stderr)
     from agentx.reporter.reporting import report  # only now: the first request should not wait for it
 
+    if not result.attempts and not interrupted(result):
+        return code_of(result)  # it raises: a report of nothing would hide why
     found = report(result)
     print(found.text())
     return code_of(result, found.findings)
+
+
+def interrupted(result: RunResults) -> bool:
+    return result.end is not None and result.end.get("outcome") == "interrupted"
 
 
 def code_of(result: RunResults, findings: Sequence[Finding] = ()) -> int:
@@ -82,7 +88,7 @@ def code_of(result: RunResults, findings: Sequence[Finding] = ()) -> int:
     Raises Unreachable when every turn that a server could answer failed, BadInput when nothing was sent at all, and
     InvalidMeasurement when a finding says that the figures must not be used.
     """
-    if result.end is not None and result.end.get("outcome") == "interrupted":
+    if interrupted(result):
         return EXIT_INTERRUPTED
     if not result.attempts:
         raise BadInput(

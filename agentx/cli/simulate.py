@@ -62,9 +62,11 @@ def _simulate(args: argparse.Namespace, sets: list[str], out: Path | None) -> in
         args.trace, plan=args.plan, target=args.target, out=out, sets=sets, salt=args.salt, progress=True, signals=True
     )
     print(f"agentx simulate: results in {result.folder}", file=sys.stderr)
-    from agentx.cli.replay import code_of
+    from agentx.cli.replay import code_of, interrupted
     from agentx.reporter.reporting import report
 
+    if not result.attempts and not interrupted(result):
+        return code_of(result)  # it raises: a report of nothing would hide why
     found = report(result)
     print(json.dumps(found.document(), indent=1) if args.json else found.text())
     return code_of(result, found.findings)
