@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agentx.cli.address import loopback, port
 from agentx.errors import BadInput
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--out", required=True, type=Path, metavar="CAPTURE", help="the capture's folder")
     parser.add_argument("--upstream", metavar="URL", help="where the traffic goes (default: the profile's)")
     parser.add_argument(
-        "--port", type=_port, default=PORT, metavar="P", help="port; 0 takes a free one (default: %(default)s)"
+        "--port", type=port, default=PORT, metavar="P", help="port; 0 takes a free one (default: %(default)s)"
     )
     parser.add_argument("--host", default=HOST, help="address to listen on (default: %(default)s, this machine only)")
     parser.add_argument("--key", type=Path, metavar="FILE", help="where the capture's key lies, outside the capture")
@@ -62,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
         raise BadInput(f"--upstream {upstream!r} {error}") from None
     if args.key is not None and args.out.resolve() in args.key.resolve().parents:
         raise BadInput("the key must lie outside the capture", file=args.key)
-    if not _loopback(args.host):
+    if not loopback(args.host):
         _say(f"warning: {args.host} can be reached from other machines: whoever reaches it is passed on and recorded")
     return _record(Recording(path.stem, profile, upstream, args.out, args.host, args.port, args.key, args.durability))
 
@@ -91,21 +92,3 @@ def _record(wanted: Recording) -> int:
 
 def _say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
-
-
-def _loopback(host: str) -> bool:
-    import ipaddress
-
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
-def _port(text: str) -> int:
-    port = int(text) if text.isdecimal() else -1
-    if not 0 <= port <= 65535:
-        raise argparse.ArgumentTypeError(f"should be a port from 0 to 65535, not {text!r}")
-    return port

@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agentx.cli.address import loopback, port
+
 if TYPE_CHECKING:
     from agentx.engine.http_script import Script
 
@@ -37,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--port",
-        type=_port,
+        type=port,
         default=PORT,
         metavar="P",
         help="port to listen on; 0 takes a free one (default: %(default)s)",
@@ -65,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
 
     settings = load_engine(resolve("targets", args.target), sets=args.set)
     script = None if args.replies is None else _script(args.replies)
-    if not _loopback(args.host):
+    if not loopback(args.host):
         print(f"warning: {args.host} can be reached from other machines, and nothing asks for a key", file=sys.stderr)
 
     import asyncio
@@ -91,21 +93,3 @@ def _script(path: Path) -> Script:
 
 def _announce(url: str) -> None:
     print(f"serving {url}", file=sys.stderr, flush=True)
-
-
-def _loopback(host: str) -> bool:
-    import ipaddress
-
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
-def _port(text: str) -> int:
-    port = int(text) if text.isdecimal() else -1
-    if not 0 <= port <= 65535:
-        raise argparse.ArgumentTypeError(f"should be a port from 0 to 65535, not {text!r}")
-    return port

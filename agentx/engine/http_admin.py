@@ -15,13 +15,13 @@ from aiohttp import web
 
 from agentx import __version__
 from agentx.engine import http_calls, http_replies
+from agentx.engine.facts import told
 from agentx.engine.http_calls import Rejected
 from agentx.engine.http_live import LiveEngine
 from agentx.engine.http_metrics import engine_families
 from agentx.engine.tokenizer import ids_to_list, ids_to_text
 from agentx.wire.metrics import encode_metrics
 
-RULES = "SGLang 0.5.23"
 FLUSHED = "Cache flushed.\n"
 BUSY = "Flush cache failed: there are requests in the engine.\n"
 
@@ -87,22 +87,7 @@ class Admin:
         info = {
             "model_path": self._live.model,
             "served_model_name": self._live.model,
-            "version": f"agentx {__version__}",
-            "engine_rules": RULES,
-            "context_length": settings.context,
-            "page_size": settings.cache.page,
-            "max_total_num_tokens": counters.pool,
-            "max_running_requests": settings.scheduler.max_running,
-            "max_queued_requests": settings.scheduler.queue,
-            "chunked_prefill_size": settings.scheduler.chunk,
-            "schedule_policy": settings.scheduler.policy,
-            "radix_eviction_policy": settings.cache.policy,
-            "enable_hierarchical_cache": settings.cache.host.tokens > 0,
-            "hicache_write_policy": settings.cache.host.write,
-            "speculative_algorithm": settings.speculation.algorithm,
-            "speculative_num_steps": settings.speculation.steps,
-            "speculative_num_draft_tokens": settings.speculation.draft_tokens,
-            "enable_cache_report": True,
+            **told(settings),
             "enable_metrics": True,
             "settings": settings.model_dump(mode="json"),
             "internal_states": [

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from agentx import __version__
+from agentx.engine.facts import told
 from agentx.engine.messages import Counters
 from agentx.engine.settings import EngineSettings
 
-MODEL, RULES = "agentx", "SGLang 0.5.23"
+MODEL = "agentx"
 ENDPOINT = "engine"  # the name under which its counters are kept
 
 
@@ -18,22 +18,7 @@ def facts_of(settings: EngineSettings) -> dict[str, Any]:
     facts = {
         "model": MODEL,
         "context": settings.context,
-        "version": f"agentx {__version__}",
-        "engine_rules": RULES,
-        "page_size": settings.cache.page,
-        "context_length": settings.context,
-        "max_total_num_tokens": settings.cache.pool,
-        "max_running_requests": settings.scheduler.max_running,
-        "max_queued_requests": settings.scheduler.queue,
-        "chunked_prefill_size": settings.scheduler.chunk,
-        "schedule_policy": settings.scheduler.policy,
-        "radix_eviction_policy": settings.cache.policy,
-        "enable_hierarchical_cache": settings.cache.host.tokens > 0,
-        "hicache_write_policy": settings.cache.host.write,
-        "speculative_algorithm": settings.speculation.algorithm,
-        "speculative_num_steps": settings.speculation.steps,
-        "speculative_num_draft_tokens": settings.speculation.draft_tokens,
-        "enable_cache_report": True,
+        **told(settings),
         "model_path": MODEL,
     }
     return {name: fact for name, fact in facts.items() if fact is not None}

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
 
+from agentx.engine.facts import RULES
 from agentx.results import RunResults
 
 RECORDED_HISTORY = (
@@ -80,7 +81,7 @@ def _state(run: RunResults) -> str:
 def _engine_rules(kind: str | None, server: Mapping[str, Any]) -> str | None:
     """The stamp of the embedded engine's model: by the target's kind, or because the server says that it is one."""
     told = _text(server.get("engine_rules"))
-    return told or ("SGLang 0.5.23" if kind == "engine" else None)
+    return told or (RULES if kind == "engine" else None)
 
 
 def _moment(wall: float) -> str | None:

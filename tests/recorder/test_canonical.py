@@ -248,5 +248,6 @@ def test_no_json_breaks_it(wire: str, request_: dict[str, Any]) -> None:
 
 @given(JSON)
 def test_no_message_breaks_it(content: Any) -> None:
-    list(assistant_items({"content": content, "tool_calls": content}))
-    tool_calls({"content": content, "tool_calls": content})
+    message = {"content": content, "tool_calls": content}
+    assert list(assistant_items(message)) == list(assistant_items(message))
+    assert tool_calls(message) == tool_calls(message)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from agentx.recorder.canonical import assistant, response_item
 from agentx.recorder.capture_reader import Chunk, Exchange
-from agentx.recorder.replies import Usage, read_reply
+from agentx.recorder.replies import Reply, Usage, read_reply
 
 SSE = (("content-type", "text/event-stream"),)
 
@@ -200,7 +200,7 @@ def test_generate() -> None:
 
 @given(st.sampled_from(["chat", "messages", "responses", "generate"]), st.binary(max_size=200), st.booleans())
 def test_nothing_that_is_sent_breaks_it(wire: str, body: bytes, stream: bool) -> None:
-    read_reply(wire, exchange(body, SSE if stream else ()))
+    assert isinstance(read_reply(wire, exchange(body, SSE if stream else ())), Reply)
 
 
 VALUES = st.recursive(
@@ -237,4 +237,5 @@ VALUES = st.recursive(
 @given(st.sampled_from(["chat", "messages", "responses", "generate"]), st.lists(VALUES, max_size=4), st.booleans())
 def test_no_event_breaks_it(wire: str, events: list[Any], stream: bool) -> None:
     body = b"".join(b"data: " + json.dumps(event).encode() + b"\n\n" for event in events)
-    read_reply(wire, exchange(body if stream else json.dumps(events[:1]).encode(), SSE if stream else ()))
+    sent = exchange(body if stream else json.dumps(events[:1]).encode(), SSE if stream else ())
+    assert isinstance(read_reply(wire, sent), Reply)
