@@ -56,7 +56,7 @@ def chat_of(line: Line, path: Path) -> tuple[Chat, Body]:
         parent = value["parent_chat_id"]
         chat = Chat(
             id=integer(value, "chat_id"),
-            parent=-1 if type(parent) is int and parent == -1 else integer(value, "parent_chat_id"),
+            parent=-1 if parent in (-1, value["chat_id"]) and type(parent) is int else integer(value, "parent_chat_id"),
             at=at,
             isl=integer(value, "input_length", high=MAX_TOKENS),
             out=integer(value, "output_length", high=MAX_TOKENS),
