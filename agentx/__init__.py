@@ -29,6 +29,7 @@ _HOMES = {
     "report": "agentx.reporter.reporting",
     "simulate": "agentx.replayer.simulate",
     "compile_capture": "agentx.recorder.compiling",
+    "record_client": "agentx.recorder.sdk",
     "Report": "agentx.reporter.reporting",
 }
 
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
     from agentx.generator.spec import load_spec as load_spec
     from agentx.generator.write import generate as generate
     from agentx.recorder.compiling import compile_capture as compile_capture
+    from agentx.recorder.sdk import record_client as record_client
     from agentx.replayer.plan import load_plan as load_plan
     from agentx.replayer.run import areplay as areplay
     from agentx.replayer.run import replay as replay

@@ -25,6 +25,7 @@ NAMES = sorted(
         "load_spec",
         "possible_reuse",
         "read_results",
+        "record_client",
         "read_trace",
         "replay",
         "report",

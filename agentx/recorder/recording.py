@@ -61,7 +61,7 @@ async def record(
                 stop=stop,
             )
         finally:
-            counters = await asyncio.to_thread(_closed, scribe, copies)
+            counters = await asyncio.to_thread(closed, scribe, copies)
             try:
                 capture.note_run({"counters": counters, "ended": time.time_ns(), "closed": True})
             except OSError as error:
@@ -69,7 +69,7 @@ async def record(
         return counters
 
 
-def _closed(scribe: Scribe, copies: Copies) -> dict[str, Any]:
+def closed(scribe: Scribe, copies: Copies) -> dict[str, Any]:
     """Stop the writer and recount the books: every exchange is recorded, lost to the disk, or was dropped.
 
     What only a writer that died could tell is None.
