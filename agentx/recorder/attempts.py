@@ -1,4 +1,4 @@
-"""Exchanges become calls, calls become turns: a retry is an attempt of the turn that it repeats, never a turn.
+"""Model calls become turns: a retry is an attempt of the turn that it repeats, never a turn.
 
 Two calls are attempts of one turn when they ask for the same prompt one after the other, the earlier one gave no
 whole reply, and either the client says that it retries (a retry count, the same call id) or the later one comes
@@ -13,13 +13,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from agentx.recorder.canonical import Call, Item, NotACall, ToolCall, read_call
-from agentx.recorder.capture_reader import Exchange
-from agentx.recorder.decoding import Undecodable, decoded
+from agentx.recorder.calls import ModelCall
+from agentx.recorder.canonical import Item, ToolCall
 from agentx.recorder.imports.books import Account
 from agentx.recorder.keys import CaptureKey
-from agentx.recorder.memo import Memo
-from agentx.recorder.replies import Reply, read_reply
+from agentx.recorder.replies import Reply
 
 BACK_OFF = 120.0  # s between a failure and its retry, where the client does not say that it is one
 SEEN = 100_000  # items that are recognised by identity
@@ -33,7 +31,6 @@ class Items:
         self._key, self._keep = key, keep_texts
         self._numbers: dict[bytes, int] = {}
         self._seen: dict[int, tuple[Item, int]] = {}  # by identity: the parts that occur again give the same objects
-        self.memo: Memo[tuple[Item, ...]] = Memo()
         self.known: list[Item] = []
         self.text_digests: list[tuple[bytes, ...]] = []
 
@@ -72,14 +69,14 @@ class Items:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One exchange as a model call. Times are nanoseconds since the epoch."""
+    """One model call in the numbers of `Items`. Times are nanoseconds since the epoch."""
 
     order: tuple[int, int, int]  # arrival, run, number: the order of everything
     wire: str
     credential: str | None
     ids: Mapping[str, str]  # identity headers' pseudonyms
     body_ids: tuple[tuple[str, str], ...]  # (name, pseudonym)
-    kind: str | None  # x-openai-subagent
+    kind: str | None  # a subagent's role
     retries: int
     model: str
     numbers: array[int]
@@ -91,6 +88,7 @@ class Attempt:
     ended: int
     cause: str
     status: int | None
+    timed: bool = True
 
     @property
     def opened(self) -> int:
@@ -122,52 +120,33 @@ class Turn:
         return self.last.ended
 
 
-def read_attempt(exchange: Exchange, items: Items, key: CaptureKey) -> Attempt | str:
-    """An exchange as a model call, or why it is none."""
-    if exchange.wire is None:
-        return "no model call: another path"
-    if exchange.cause == "refused":
-        return "refused by the recorder"
-    if exchange.cause == "recorder_crash":
-        return "open when the recorder was killed"
-    if exchange.body is None or exchange.asked is None or exchange.why == "the request was cut":
-        return f"the request is not on record: {exchange.why or 'it was cut'}"
-    try:
-        coding = exchange.header("content-encoding") or ""
-        parts = (decoded(exchange.body, coding),) if coding not in ("", "identity") else exchange.parts
-        call = read_call(exchange.wire, parts, items.memo)
-    except NotACall as error:
-        return f"no model call: {error}"
-    except Undecodable as error:
-        return f"the request cannot be decoded: {error}"
-    return _attempt(exchange, call, read_reply(exchange.wire, exchange), items, key)
-
-
-def _attempt(exchange: Exchange, call: Call, reply: Reply, items: Items, key: CaptureKey) -> Attempt:
-    retries = exchange.header("x-stainless-retry-count") or ""
+def attempt_of(call: ModelCall, items: Items, key: CaptureKey) -> Attempt:
+    """A model call with its items numbered and its texts as digests."""
     light = replace(
-        reply,
+        call.reply,
         items=(),
-        calls=tuple(ToolCall(c.id, c.name, tuple(items.text(t).hex() for t in c.texts)) for c in reply.calls),
+        calls=tuple(ToolCall(c.id, c.name, tuple(items.text(t).hex() for t in c.texts)) for c in call.reply.calls),
     )
+    request = call.request
     return Attempt(
-        order=(exchange.opened, exchange.run, exchange.number),
-        wire=exchange.wire or "",
-        credential=exchange.credential,
-        ids=dict(reversed(exchange.ids)),  # of a repeated header the first counts
-        body_ids=tuple((name, key.pseudonym("id", value)) for name, value in call.ids),
-        kind=exchange.header("x-openai-subagent"),
-        retries=int(retries) if retries.isdecimal() and len(retries) < 6 else 0,
-        model=call.model,
-        numbers=items.numbers(call.items),
-        reasoned=frozenset(at for at, item in enumerate(call.items) if item.reasoned),
-        previous=call.previous,
-        sampling=call.sampling,
+        order=call.order,
+        wire=call.wire,
+        credential=call.credential,
+        ids=dict(reversed(call.ids)),  # of a repeated header the first counts
+        body_ids=tuple((name, key.pseudonym("id", value)) for name, value in request.ids),
+        kind=call.kind,
+        retries=call.retries,
+        model=request.model,
+        numbers=items.numbers(request.items),
+        reasoned=frozenset(at for at, item in enumerate(request.items) if item.reasoned),
+        previous=request.previous,
+        sampling=request.sampling,
         reply=light,
-        reply_numbers=items.numbers(reply.items),
-        ended=exchange.ended if exchange.ended is not None else exchange.opened,
-        cause=exchange.cause,
-        status=exchange.status,
+        reply_numbers=items.numbers(call.reply.items),
+        ended=call.ended,
+        cause=call.cause,
+        status=call.status,
+        timed=call.timed,
     )
 
 

@@ -84,7 +84,11 @@ class ToolCall:
 
 def read_call(wire: str, parts: Sequence[bytes], memo: Memo[tuple[Item, ...]]) -> Call:
     """The request of a wire, its body in parts. Raises NotACall for what is not JSON, or is no prompt."""
-    request = _load(parts, memo)
+    return call_of(wire, _load(parts, memo), memo)
+
+
+def call_of(wire: str, request: Mapping[str, Any], memo: Memo[tuple[Item, ...]]) -> Call:
+    """The request of a wire, parsed. Raises NotACall for what is no prompt."""
     if wire == "chat":
         items = [*_tools(request, memo), *_messages(request.get("messages"), memo)]
     elif wire == "messages":

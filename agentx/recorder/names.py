@@ -1,7 +1,7 @@
-"""Names that a trace may carry: those of tools that everybody has, and numbers for all others.
+"""Names that a trace may carry: those of tools and roles that everybody has, and numbers for all others.
 
-The name of a tool or a model can name a customer, a product or a fine-tune. Tools that public agents ship keep
-theirs; every other tool and every model is numbered in the order of its first appearance.
+The name of a tool, a subagent's role or a model can name a customer, a product or a fine-tune. Tools and roles that
+public agents ship keep theirs; every other one and every model is numbered in the order of its first appearance.
 """
 
 from __future__ import annotations
@@ -13,7 +13,11 @@ list_files local_shell ls patch read read_file replace run_shell_command search 
 str_replace_editor task think todowrite update_plan view_image wait web_fetch web_search webfetch write write_file
 write_stdin
 """
-PUBLIC_TOOLS = frozenset(_PUBLIC.split())
+_ROLES = """
+Explore Plan collab_spawn compact general-purpose memory_consolidation output-style-setup review statusline-setup
+thread_spawn
+"""
+PUBLIC_TOOLS, PUBLIC_ROLES = frozenset(_PUBLIC.split()), frozenset(_ROLES.split())
 
 
 class Names:
@@ -22,9 +26,14 @@ class Names:
     def __init__(self) -> None:
         self._tools: dict[str, str] = {}
         self._models: dict[str, str] = {}
+        self._roles: dict[str, str] = {}
 
     def tool(self, name: str) -> str:
         return name if name in PUBLIC_TOOLS else self._tools.setdefault(name, f"tool-{len(self._tools) + 1}")
+
+    def role(self, name: str) -> str:
+        """A subagent's role."""
+        return name if name in PUBLIC_ROLES else self._roles.setdefault(name, f"role-{len(self._roles) + 1}")
 
     def model(self, name: str) -> str | None:
         return self._models.setdefault(name, f"model-{len(self._models) + 1}") if name else None

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from agentx.recorder.canonical import Item, ToolCall, argument_texts, assistant, response_item, tool_calls
-from agentx.recorder.capture_reader import Exchange
+from agentx.recorder.capture_reader import Chunk, Exchange
 from agentx.recorder.decoding import Undecodable, decoded
 from agentx.wire.sse import SseParser
 
@@ -70,35 +70,49 @@ def read_reply(wire: str, exchange: Exchange) -> Reply:
         body = decoded(exchange.reply, coding)
     except Undecodable as error:
         return Reply(False, error=str(error))
-    gathering = _Gathering()
     if not 200 <= exchange.status < 300:
         return Reply(False, error=f"status {exchange.status}")
-    if _is_stream(exchange, body):
-        for at, data in _events(exchange, body, plain=coding in ("", "identity")):
-            _event(wire, gathering, data, at)
-    else:
+    chunks = exchange.chunks if coding in ("", "identity") else ()
+    return reply_of_body(wire, body, exchange.reply_header("content-type") or "", chunks)
+
+
+def reply_of_body(wire: str, body: bytes, content_type: str = "", chunks: Sequence[Chunk] = ()) -> Reply:
+    """The reply in a body that is not encoded, a stream or a JSON document. `chunks` date its reads."""
+    if not _is_stream(content_type, body):
         value = _load(body)
-        if value is None:
-            return Reply(False, error="the reply is not JSON")
-        _whole(wire, gathering, value)
+        return reply_of(wire, value) if value is not None else Reply(False, error="the reply is not JSON")
+    gathering = _Gathering()
+    for at, data in _events(body, chunks):
+        _event(wire, gathering, data, at)
     return _reply(wire, gathering)
 
 
-def _is_stream(exchange: Exchange, body: bytes) -> bool:
+def reply_of(wire: str, value: Mapping[str, Any]) -> Reply:
+    """The reply in a JSON document that was parsed."""
+    gathering = _Gathering()
+    _whole(wire, gathering, dict(value))
+    return _reply(wire, gathering)
+
+
+def usage_of(wire: str, told: Any) -> Usage:
+    """The tokens of a `usage` object as the wire means it."""
+    return _usage(wire, _map(told))
+
+
+def _is_stream(content_type: str, body: bytes) -> bool:
     """By its type, or, where that is missing or wrong, by how it begins."""
-    kind = exchange.reply_header("content-type") or ""
     start = body.lstrip(b"\xef\xbb\xbf \r\n")[:16]
-    return "event-stream" in kind or start.startswith((b"data:", b"event:", b":"))
+    return "event-stream" in content_type or start.startswith((b"data:", b"event:", b":"))
 
 
-def _events(exchange: Exchange, body: bytes, plain: bool) -> Iterator[tuple[int | None, bytes]]:
-    """The events' data and the times of the reads that completed them (None for a compressed stream)."""
+def _events(body: bytes, chunks: Sequence[Chunk]) -> Iterator[tuple[int | None, bytes]]:
+    """The events' data and the times of the reads that completed them; None where no times fit the body."""
     parser = SseParser()
-    if not plain or sum(chunk.bytes for chunk in exchange.chunks) != len(body):
+    if sum(chunk.bytes for chunk in chunks) != len(body):
         yield from ((None, event.data) for event in parser.feed(body))
         return
     at = 0
-    for chunk in exchange.chunks:
+    for chunk in chunks:
         for event in parser.feed(body[at : at + chunk.bytes]):
             yield chunk.at, event.data
         at += chunk.bytes

@@ -299,7 +299,7 @@ def test_a_prompt_that_the_server_kept(maker: Maker) -> None:
     assert [layer for layer, _ in tokens(sessions[0], 1)] == ["system", "user", "assistant", "user"]
     assert sessions[0].turns[1].prompt.keep == 2
     assert sessions[1].turns[0].extra["prefix_unknown"] is True
-    assert any("not in the capture" in what for what in done.books.notes)
+    assert any("not in the source" in what for what in done.books.notes)
 
 
 def test_another_model_shares_nothing(maker: Maker) -> None:
@@ -437,7 +437,7 @@ def test_a_capture_without_calls(maker: Maker, tmp_path: Path) -> None:
     maker.exchange(0, b"junk", b"{}", path="/health", wire=None)
     maker.exchange(1, b"not json", b"{}")
     folder = maker.write()
-    with pytest.raises(BadInput, match=r"no model call that can be used.*2 exchanges") as caught:
+    with pytest.raises(BadInput, match=r"0 model calls that can be used.*2 exchanges") as caught:
         compile_capture(folder, tmp_path / "b.trace", "shape", tmp_path / "key")
     assert "it is not JSON" in str(caught.value)
     assert not (tmp_path / "b.trace").exists()
