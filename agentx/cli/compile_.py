@@ -5,14 +5,19 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from agentx.errors import EXIT_OK, BadInput
+
+if TYPE_CHECKING:
+    from agentx.recorder.keys import CaptureKey
 
 EPILOG = """\
 examples:
   agentx compile cap/ -o b.trace                         lengths, identities and times; no text, no names
   agentx compile cap/ -o b.trace --level shape-coarse    lengths on powers of two, times on one digit
   agentx compile cap/ -o b.trace --template 1+1          the embedded engine's template: a token per message, one more
+  agentx compile cap/ -o b.trace --scope global --scope-key team.key   tools and system texts known across traces
   agentx compile cap/ -o b.trace --level text            redacted text: known secrets are gone, content is not
 
 The books (exchanges read = used + merged + dropped), what the capture cannot tell, and what is still linkable in the
@@ -38,6 +43,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="tokens that the recorded server's chat template adds to each message and to a prompt, left out of the "
         "parts so that a replay does not send them twice (default: 0+0, not known)",
     )
+    parser.add_argument(
+        "--scope",
+        choices=("session", "file", "global"),
+        default="file",
+        help="how far equal content is recognised: in one session, in the whole trace, or (tools and system texts) in "
+        "all traces that are compiled with one --scope-key (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--scope-key", type=Path, metavar="FILE", help="the key of --scope global; it is made where there is none"
+    )
     parser.add_argument("--key", type=Path, metavar="FILE", help="the capture's key, where it was moved")
 
 
@@ -47,11 +62,14 @@ def run(args: argparse.Namespace) -> int:
     from agentx.recorder.compiling import compile_capture
     from agentx.recorder.weaving import Template
 
+    across = _across(args)
     if args.capture.resolve() in [args.out.resolve(), *args.out.resolve().parents]:
         raise BadInput("the trace must lie outside the capture", file=args.out, hint="a capture is never shared")
     with tqdm(unit="exchange", disable=None, leave=False) as bar:
         template = Template(*args.template)
-        done = compile_capture(args.capture, args.out, args.level, args.key, template, progress=bar.update)
+        done = compile_capture(
+            args.capture, args.out, args.level, args.key, template, args.scope, across, progress=bar.update
+        )
     lines = [*done.books.lines(), *done.linkability.lines()]
     if done.redacted is not None:
         found = ", ".join(f"{count:,} {kind}" for kind, count in sorted(done.redacted.items())) or "none found"
@@ -59,6 +77,19 @@ def run(args: argparse.Namespace) -> int:
     lines.append(f"wrote {args.out}: {done.sessions:,} sessions, {done.turns:,} turns, level {args.level}")
     print("\n".join(lines), file=sys.stderr)
     return EXIT_OK
+
+
+def _across(args: argparse.Namespace) -> CaptureKey | None:
+    """The key by which several traces know one text. Raises BadInput for options that do not go together."""
+    from agentx.recorder.keys import make_key, read_secret
+
+    if (args.scope == "global") != (args.scope_key is not None):
+        raise BadInput("--scope global and --scope-key FILE belong together")
+    if args.scope_key is None:
+        return None
+    if args.level == "text":
+        raise BadInput("--scope global goes with the levels shape and shape-coarse: text is its own identity")
+    return read_secret(args.scope_key) if args.scope_key.exists() else make_key(args.scope_key)
 
 
 def _template(text: str) -> tuple[int, int]:

@@ -25,10 +25,14 @@ CALL_IDS = ("x-client-request-id", "idempotency-key", "x-codex-inference-call-id
 
 
 class Items:
-    """The distinct items of a capture, numbered as they are first seen. Their texts are kept only when asked for."""
+    """The distinct items of a capture, numbered as they are first seen. Their texts are kept only when asked for.
 
-    def __init__(self, key: CaptureKey, keep_texts: bool) -> None:
-        self._key, self._keep = key, keep_texts
+    With an `across` key, `common` holds what a tools or system item is called in every trace that is made with it.
+    """
+
+    def __init__(self, key: CaptureKey, keep_texts: bool, across: CaptureKey | None = None) -> None:
+        self._key, self._keep, self._across = key, keep_texts, across
+        self.common: dict[int, bytes] = {}
         self._numbers: dict[bytes, int] = {}
         self._seen: dict[int, tuple[Item, int]] = {}  # by identity: the parts that occur again give the same objects
         self.known: list[Item] = []
@@ -47,6 +51,8 @@ class Items:
         number = self._numbers.get(digest)
         if number is None:
             number = self._numbers[digest] = len(self.known)
+            if self._across is not None and item.layer in ("tools", "system"):
+                self.common[number] = self._across.digest("scope", item.key)
             texts = item.texts if self._keep else ()
             self.known.append(replace(item, key=b"", texts=texts))
             self.text_digests.append(tuple(self.text(text) for text in item.texts if item.layer == "user"))

@@ -12,10 +12,11 @@ import os
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from agentx.core import Header
+from agentx.core import Header, Identity
 from agentx.errors import BadInput
 from agentx.recorder.attempts import Items, Turn, attempt_of, resolve_previous, turns_of
 from agentx.recorder.calls import ModelCall, of_exchange
@@ -59,7 +60,8 @@ class Making:
 
     `source` names the space of identities, for those who have the key. `tool_times`: by the id of a tool call; it is
     read when all calls have been. `template`: what the recorded server's chat template adds; a replay adds its own
-    server's again.
+    server's again. `scope`: how far equal content is one identity: in its session, in the trace, or (tools and system
+    texts alone) in all traces that are made with the key `across`.
     """
 
     key: CaptureKey
@@ -70,6 +72,8 @@ class Making:
     level: Level = "shape"
     template: Template = NO_TEMPLATE
     own: OwnHeaders = field(default_factory=OwnHeaders)
+    scope: Identity = "file"
+    across: CaptureKey | None = None
     tool_times: Mapping[str, ToolTime] = field(default_factory=dict)
     provenance: Mapping[str, Any] = field(default_factory=dict)
 
@@ -80,15 +84,17 @@ def compile_capture(
     level: Level = "shape",
     key_file: Path | None = None,
     template: Template = NO_TEMPLATE,
+    scope: Identity = "file",
+    across: CaptureKey | None = None,
     progress: Callable[[], object] = lambda: None,
 ) -> Compiled:
-    """Make a trace from a capture. Raises BadInput for what is no capture, has no key or holds no model call."""
+    """Make a trace from a capture; see `Making`. Raises BadInput for no capture, no key, and no model call in it."""
     reader = CaptureReader(folder)
     key = read_key(key_file or key_path(reader.manifest["id"]), reader.manifest["key"])
     books = Books(row="exchange", unknowable=UNKNOWABLE)
     source = f"{reader.manifest['id']} {level}"
     own = _own_headers(reader.manifest)
-    making = Making(key, "capture", "agentx compile", source, folder, level, template, own)
+    making = Making(key, "capture", "agentx compile", source, folder, level, template, own, scope, across)
     return compile_calls(_recorded(reader, books, progress), making, books, out)
 
 
@@ -112,7 +118,7 @@ def compile_calls(calls: Iterable[ModelCall], making: Making, books: Books, out:
 
     Raises BadInput when none of them can be used.
     """
-    items = Items(making.key, keep_texts=making.level == "text")
+    items = Items(making.key, making.level == "text", making.across if making.scope == "global" else None)
     attempts = sorted((attempt_of(call, items, making.key) for call in calls), key=lambda attempt: attempt.order)
     turns = turns_of(attempts, books.rows)
     unknown = resolve_previous(turns, items)
@@ -128,7 +134,7 @@ def compile_calls(calls: Iterable[ModelCall], making: Making, books: Books, out:
         items,
         books,
         Names(),
-        Weaver(items, _shared(kins), _ratios(turns), making.template, redactor),
+        Weaver(items, set() if making.scope == "session" else _shared(kins), _ratios(turns), making.template, redactor),
         linked,
         min(turn.opened for turn in turns),
         making.tool_times,
@@ -203,7 +209,12 @@ def _header(making: Making, books: Books) -> Header:
         "cannot_tell": list(books.unknowable),
     }
     content: Literal["text", "synthetic"] = "text" if making.level == "text" else "synthetic"
-    return Header(making.name, scope, "file", content, provenance=provenance)
+    return Header(making.name, scope, making.scope, content, provenance=provenance)
+
+
+def _chance(key: CaptureKey, name: str) -> float:
+    """0 ... 1, by the key: what it blurs cannot be taken back without it."""
+    return int.from_bytes(key.digest("jitter", name.encode(), 6), "little") / (1 << 48)
 
 
 def _write(composer: Composer, kins: Sequence[Kin], out: Path, making: Making) -> Compiled:
@@ -212,7 +223,7 @@ def _write(composer: Composer, kins: Sequence[Kin], out: Path, making: Making) -
     for number, kin in enumerate(kins, start=1):
         session = composer.session(kin, number)
         if making.level == "shape-coarse":
-            session = coarse(session)
+            session = coarse(session, partial(_chance, making.key))
         made.append(session)
         linkability.add(session)
         turns += len(session.turns)

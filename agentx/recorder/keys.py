@@ -15,7 +15,8 @@ from typing import Literal
 from agentx.errors import BadInput
 
 KEY_BYTES = 32
-Purpose = Literal["id", "credential", "part", "item", "secret", "scope", "fingerprint"]
+_MOVED = "the recorder wrote it; --key FILE names it where it was moved"
+Purpose = Literal["id", "credential", "part", "item", "secret", "scope", "fingerprint", "jitter"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +65,18 @@ def make_key(path: Path) -> CaptureKey:
 
 def read_key(path: Path, fingerprint: str) -> CaptureKey:
     """The key in a file. Raises BadInput when it is missing, damaged or that of another capture."""
-    hint = "the recorder wrote it; --key FILE names it where it was moved"
+    key = read_secret(path, hint=_MOVED)
+    if key.fingerprint != fingerprint:
+        raise BadInput("this is not the key of the capture", file=path, hint=_MOVED)
+    return key
+
+
+def read_secret(path: Path, hint: str = "") -> CaptureKey:
+    """The key in a file, whatever it is for. Raises BadInput when it cannot be read or is none."""
     try:
         secret = path.read_bytes()
     except OSError as error:
-        raise BadInput(f"the capture's key cannot be read: {error.strerror}", file=path, hint=hint) from None
-    key = CaptureKey(secret)
-    if len(secret) != KEY_BYTES or key.fingerprint != fingerprint:
-        raise BadInput("this is not the key of the capture", file=path, hint=hint)
-    return key
+        raise BadInput(f"the key cannot be read: {error.strerror}", file=path, hint=hint) from None
+    if len(secret) != KEY_BYTES:
+        raise BadInput(f"this is no key: {KEY_BYTES} bytes are expected, not {len(secret)}", file=path, hint=hint)
+    return CaptureKey(secret)

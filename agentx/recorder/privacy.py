@@ -2,19 +2,21 @@
 
 Hashing content does not hide its shape: whoever holds a copy of one's own traffic (a log, a bill) finds the session by
 the lengths of a few replies. `Linkability` counts how many sequences of lengths are unique in a trace; `coarse` puts
-lengths on powers of two and times on one significant digit, which blurs both.
+lengths on powers of two and times, which are stretched or shrunk by chance first, on one significant digit.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
-from agentx.core import Gap, Output, Piece, Prompt, Segment, Session, Turn
+from agentx.core import Gap, Opaque, OpaqueRun, Output, Piece, Prompt, Segment, Session, Turn
 
 GRAMS = (1, 3, 5, 8)
+JITTER = 1.25  # the most that a time is stretched by, and the least that it is shrunk by
+Chance = Callable[[str], float]  # a name -> a number in 0 ... 1, always the same
 
 
 @dataclass(slots=True)
@@ -67,8 +69,8 @@ def one_digit(seconds: float) -> float:
     return round(round(seconds / unit) * unit, 6)
 
 
-def coarse(session: Session) -> Session:
-    """The session with lengths on powers of two and times on one digit. What was shared stays shared.
+def coarse(session: Session, chance: Chance) -> Session:
+    """The session with lengths on powers of two and blurred times on one digit. What was shared stays shared.
 
     Prompts are as long as their pieces. What was observed of the server is left out: it times every reply.
     """
@@ -80,14 +82,24 @@ def coarse(session: Session) -> Session:
     prompts: list[list[Piece]] = []
     for turn in session.turns:
         pieces = [_coarse_piece(piece, *sizes[piece.segment]) for piece in session.pieces(turn.index)]
-        turns.append(_coarse_turn(turn, pieces, prompts, sizes))
+        turns.append(_coarse_turn(turn, pieces, prompts, sizes, _jitter(chance, f"{session.id} {turn.index}")))
         prompts.append(pieces)
-    arrival = one_digit(session.arrival) if session.arrival is not None else None
+    arrival = session.arrival
+    if arrival is not None:
+        arrival = one_digit(arrival * _jitter(chance, session.id))
     return replace(session, turns=tuple(turns), segments=own, shared=shared, arrival=arrival)
 
 
+def _jitter(chance: Chance, name: str) -> float:
+    factor: float = JITTER ** (2 * chance(name) - 1)
+    return factor
+
+
 def _coarse_segment(segment: Segment) -> Segment:
-    return replace(segment, tokens=power_of_two(segment.tokens))
+    tokens, content = power_of_two(segment.tokens), segment.content
+    if isinstance(content, Opaque):
+        content = Opaque(content.block, (OpaqueRun(content.runs[0].block_id, content.runs[0].offset, tokens),))
+    return replace(segment, tokens=tokens, content=content)
 
 
 def _coarse_piece(piece: Piece, tokens: int, new: int) -> Piece:
@@ -96,7 +108,7 @@ def _coarse_piece(piece: Piece, tokens: int, new: int) -> Piece:
 
 
 def _coarse_turn(
-    turn: Turn, pieces: list[Piece], prompts: list[list[Piece]], sizes: dict[int, tuple[int, int]]
+    turn: Turn, pieces: list[Piece], prompts: list[list[Piece]], sizes: dict[int, tuple[int, int]], jitter: float
 ) -> Turn:
     tokens = power_of_two(turn.output.tokens)
     reasoning = tokens * turn.output.reasoning // max(turn.output.tokens, 1)
@@ -113,7 +125,7 @@ def _coarse_turn(
         prompt=prompt,
         isl=max(1, sum(piece.tokens for piece in pieces)),
         output=Output(tokens - reasoning, reasoning),
-        gap=Gap(turn.gap.kind, one_digit(turn.gap.seconds), turn.gap.provenance),
+        gap=Gap(turn.gap.kind, one_digit(turn.gap.seconds * jitter), turn.gap.provenance),
         event=event,
         sampling={},
         observed=None,

@@ -13,15 +13,17 @@ from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from typing import NamedTuple
 
-from agentx.core import Content, Output, Piece, Prompt, Segment, Text
+from agentx.core import Content, Opaque, OpaqueRun, Output, Piece, Prompt, Segment, Text
 from agentx.errors import BadInput
 from agentx.recorder.attempts import Attempt, Items, Turn
 from agentx.recorder.redaction import Redactor, secrets_left
 
 Named = tuple[str, int]  # a model and an item's number
 BYTES_PER_TOKEN = 4.0  # where no usage of the capture says better
+COMMON_BLOCK = 16  # tokens of a block of content that several traces know by one name
 
 
 class Template(NamedTuple):
@@ -184,14 +186,18 @@ class Weaver:
         id = self._new_id()
         if total:
             layer = self._items.known[numbers[group[0]]].layer
-            shelf.segments[id] = Segment(id, layer, total, self._content([numbers[at] for at in group]))
+            shelf.segments[id] = Segment(id, layer, total, self._content([numbers[at] for at in group], total))
         begin = 0
         for at, size in zip(group, sizes, strict=True):
             shelf.places[model, numbers[at]] = Piece(id, begin, begin + size)
             begin += size
 
-    def _content(self, numbers: Sequence[int]) -> Content:
-        """The redacted text of some items; None where it is not wanted, or where there is none."""
+    def _content(self, numbers: Sequence[int], tokens: int) -> Content:
+        """The redacted text of some items, or their name in all traces; None where neither is wanted or known."""
+        names = [self._items.common[number] for number in numbers if number in self._items.common]
+        if len(names) == len(numbers) > 0:
+            first = int.from_bytes(blake2b(b"".join(names), digest_size=5).digest(), "little")
+            return Opaque(COMMON_BLOCK, (OpaqueRun(first << 20, 0, tokens),))
         texts = [text for number in numbers for text in self._items.known[number].texts]
         if self._redactor is None or not texts:
             return None
@@ -253,7 +259,7 @@ class Weaver:
             if known is not None and known.tokens == tokens:
                 return before.segment, [before]  # the same words again
         id = self._new_id()
-        shelf.segments[id] = Segment(id, "assistant", tokens, self._content(numbers))
+        shelf.segments[id] = Segment(id, "assistant", tokens, self._content(numbers, tokens))
         pieces, at = [], reasoning
         shares = split(tokens - reasoning, [self._items.known[number].weight for number in numbers])
         for name, share in zip(named, shares, strict=True):

@@ -13,6 +13,9 @@ from agentx.cli.trace_lint import lint
 from agentx.core import Session, Text, Turn
 from agentx.errors import BadInput
 from agentx.recorder.compiling import compile_capture
+from agentx.recorder.keys import CaptureKey
+from agentx.reuse import possible
+from agentx.trace import read_trace
 
 SYSTEM = {"role": "system", "content": "You are an agent. " * 20}
 CC = "X-Claude-Code-Session-Id"
@@ -443,3 +446,45 @@ def test_a_capture_without_calls(maker: Maker, tmp_path: Path) -> None:
     assert not (tmp_path / "b.trace").exists()
     with pytest.raises(BadInput, match="cannot be read"):
         compile_capture(folder, tmp_path / "b.trace", "shape", tmp_path / "nokey")
+
+
+def two_sessions(maker: Maker, name: str) -> Path:
+    """Two clients with one system text and questions of their own, as a capture."""
+    for number in range(2):
+        body = chat([SYSTEM, user(f"question {number} of {name}")])
+        maker.exchange(number * 9, body, chat_reply("yes", 100, 3), headers={CC: f"{name}{number}"})
+    return maker.write()
+
+
+SCOPES: list[tuple[Any, str, bool]] = [
+    ("session", "session", False),  # what two sessions share is not told
+    ("file", "file", True),  # it is, inside of the trace
+    ("global", "global", True),
+]
+
+
+@pytest.mark.parametrize(("scope", "identity", "shares"), SCOPES)
+def test_scopes(maker: Maker, tmp_path: Path, scope: Any, identity: str, shares: bool) -> None:
+    key = CaptureKey(b"t" * 32)
+    compile_capture(two_sessions(maker, "a"), tmp_path / "a.trace", "shape", tmp_path / "key", scope=scope, across=key)
+    reader = read_trace(tmp_path / "a.trace")
+    reused = possible(reader).reused
+    assert reader.header.identity == identity
+    assert (reused > 0) is shares
+    assert lint(tmp_path / "a.trace").errors == 0
+
+
+@pytest.mark.parametrize("same", [True, False], ids=["one key", "two keys"])
+@pytest.mark.parametrize("level", ["shape", "shape-coarse"])
+def test_a_global_scope_shares_the_system_text_across_captures(tmp_path: Path, same: bool, level: Any) -> None:
+    """Two captures with keys of their own: with one scope key their system text is one, with two it is not."""
+    for name, key in (("a", b"t"), ("b", b"t" if same else b"u")):
+        folder = tmp_path / name
+        folder.mkdir()
+        out, across = tmp_path / f"{name}.trace", CaptureKey(key * 32)
+        capture = two_sessions(Maker(folder), name)
+        compile_capture(capture, out, level, folder / "key", scope="global", across=across)
+    alone = possible(read_trace(tmp_path / "a.trace")).reused
+    (tmp_path / "both.trace").write_bytes((tmp_path / "a.trace").read_bytes() + (tmp_path / "b.trace").read_bytes())
+    both = possible(read_trace(tmp_path / "both.trace")).reused
+    assert both == alone * (3 if same else 2)  # of four sessions all but the first, or two of each pair

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agentx.errors import BadInput
-from agentx.recorder.keys import CaptureKey, key_path, make_key, read_key
+from agentx.recorder.keys import CaptureKey, key_path, make_key, read_key, read_secret
 
 
 def test_a_key_is_made_once_and_read_back(tmp_path: Path) -> None:
@@ -41,3 +41,9 @@ def test_where_keys_lie(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("AGENTX_KEYS")
     monkeypatch.setenv("XDG_DATA_HOME", "/data")
     assert key_path("abc") == Path("/data/agentx/keys/abc.key")
+
+
+def test_a_file_that_is_no_key(tmp_path: Path) -> None:
+    (tmp_path / "short").write_bytes(b"abc")
+    with pytest.raises(BadInput, match="32 bytes are expected, not 3"):
+        read_secret(tmp_path / "short")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,9 +12,14 @@ from hypothesis import strategies as st
 from making import header, linear, sessions
 
 from agentx.cli.trace_lint import lint
-from agentx.core import Session
+from agentx.core import Opaque, OpaqueRun, Session
 from agentx.recorder.privacy import Linkability, coarse, one_digit, power_of_two
 from agentx.trace import TraceWriter
+
+
+def even(name: str) -> float:
+    """Chance that changes nothing."""
+    return 0.5
 
 
 def test_unique_runs_of_lengths() -> None:
@@ -43,7 +49,7 @@ def test_one_digit(seconds: float) -> None:
 @given(sessions())
 def test_coarse_sessions_keep_their_shape(session: Session) -> None:
     """Any session: as many turns and pieces, valid ones, lengths on powers of two."""
-    rough = coarse(session)
+    rough = coarse(session, even)
     assert [turn.after for turn in rough.turns] == [turn.after for turn in session.turns]
     for turn in session.turns:
         before, after = session.pieces(turn.index), rough.pieces(turn.index)
@@ -54,8 +60,29 @@ def test_coarse_sessions_keep_their_shape(session: Session) -> None:
 
 
 def test_what_was_shared_stays_shared(tmp_path: Path) -> None:
-    rough = coarse(linear(6, fresh=37, reply=23))
+    rough = coarse(linear(6, fresh=37, reply=23), even)
     assert [turn.prompt.keep for turn in rough.turns] == [turn.prompt.keep for turn in linear(6).turns]
     with TraceWriter(tmp_path / "a.trace", header()) as writer:
         writer.session(rough)
     assert lint(tmp_path / "a.trace").errors == 0
+
+
+def test_times_are_blurred_by_a_chance_that_has_bounds() -> None:
+    """The same session by the least and by the most chance: a time moves by a quarter, then to one digit."""
+    session = linear(3)
+    session = replace(session, arrival=100.0)
+    least, most = coarse(session, lambda name: 0.0), coarse(session, lambda name: 1.0)
+    assert (least.arrival, most.arrival) == (80.0, 100.0)  # 80 and 125, on one digit
+    names: list[str] = []
+    coarse(session, lambda name: names.append(name) or 0.5)
+    assert len(set(names)) == len(names) == 4  # one for the arrival, one for each turn
+
+
+def test_a_name_in_all_traces_stays_one(tmp_path: Path) -> None:
+    """A coarse segment of known content keeps its first block, at its new length."""
+    opaque = Opaque(16, (OpaqueRun(7 << 20, 0, 90),))
+    session = linear(2)
+    first = next(iter(session.segments.values()))
+    session = replace(session, segments={**session.segments, first.id: replace(first, content=opaque)})
+    rough = coarse(session, even).segments[first.id]
+    assert rough.content == Opaque(16, (OpaqueRun(7 << 20, 0, rough.tokens),))
