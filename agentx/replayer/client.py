@@ -2,7 +2,8 @@
 
 There is no time-out on the whole of a request, only on silence; a request is ended by cancelling its task. A server
 may close an idle connection in the moment in which it is used again; such a request never reached it, so it is sent
-once more and not counted against it.
+once more and not counted against it. A server that takes no connection, or that refuses with the time after which it
+may be asked again, is left alone for so long: the turn has failed, but its lane does not run through the sessions.
 """
 
 from __future__ import annotations
@@ -21,6 +22,9 @@ from agentx.replayer.exchange import Exchange
 READ_BUFFER = 1 << 20  # bytes that may wait unread before the socket is held back
 KEEP_ALIVE = 75.0  # s that an unused connection is kept: longer than most tools run
 CONNECT = 30.0  # s for a connection to come about
+REFUSED = 1.0  # s that a lane leaves a server alone which took no connection: it may be starting anew
+BUSY = (429, 503)  # statuses with which a server may say `Retry-After`
+LONGEST = 60.0  # s of such a wait that are kept at most
 
 Clock = Callable[[], float]
 _current: ContextVar[Exchange | None] = ContextVar("agentx_exchange", default=None)
@@ -94,6 +98,9 @@ async def exchange_with(
             exchange.retries += 1
     finally:
         exchange.end = clock()
+    if exchange.hold:
+        await asyncio.sleep(exchange.hold)
+        exchange.free = clock()
 
 
 async def _once(
@@ -110,11 +117,15 @@ async def _once(
         async with session.post(url, data=body, headers=headers) as response:
             exchange.first_byte = exchange.heard = clock()
             exchange.status = response.status
+            if response.status in BUSY:
+                exchange.hold = wait_of(response.headers.get("Retry-After"))
             content = response.content
             while data := await content.readany():
-                exchange.receive(clock(), data)
+                if not exchange.receive(clock(), data):
+                    break  # what is left open here is closed, not used again
     except (aiohttp.ClientConnectorError, aiohttp.ServerTimeoutError) as error:
         exchange.fail("refused", _words(error))
+        exchange.hold = REFUSED
     except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError, aiohttp.ClientPayloadError) as error:
         if exchange.reused and exchange.first_byte is None and not exchange.retries:
             return True
@@ -122,6 +133,15 @@ async def _once(
     except aiohttp.ClientError as error:
         exchange.fail("protocol", _words(error))
     return False
+
+
+def wait_of(told: str | None) -> float:
+    """Seconds of a `Retry-After`, LONGEST at most; 0 where it says none, or a date: that is of another clock."""
+    try:
+        seconds = float(told or "")
+    except ValueError:
+        return 0.0
+    return min(seconds, LONGEST) if seconds > 0 else 0.0
 
 
 def _words(error: Exception) -> str:

@@ -134,7 +134,9 @@ class Driver:
 
     def _launch(self, send: Send) -> None:
         rid = f"{self.run_id}-{send.key.serial}-{send.key.turn}" if self.wire.kind == "generate" else None
-        exchange = Exchange(heard=self.clock(), rid=rid, cumulative=self.wire.cumulative, whole=self.wire.live)
+        exchange = Exchange(
+            heard=self.clock(), rid=rid, asked=send.tokens, cumulative=self.wire.cumulative, whole=self.wire.live
+        )
         try:
             body = self.bodies.body(send, rid)
         except BadInput as error:  # content that this wire cannot carry
@@ -173,7 +175,8 @@ class Driver:
             self.bodies.replies.keep(send.key.serial, send.key.turn, reply)
         self.writer.attempt(attempt)
         self.progress.count(attempt)
-        end = self.clock() if exchange.end is None else exchange.end
+        over = exchange.end if exchange.free is None else exchange.free
+        end = self.clock() if over is None else over
         self.schedule.feed(end, self._event(send.key, attempt))
         if send.key.serial not in self.schedule.live:
             self.bodies.forget(send.key.serial, send.session)

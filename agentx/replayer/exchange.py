@@ -19,7 +19,10 @@ from agentx.wire.reply import Reply, ServerError, parse_error
 from agentx.wire.sse import SseParser
 
 MAX_MESSAGE = 500  # characters of a server's error that are kept
+ENDLESS = (4, 10_000)  # a reply of more events than this times what was asked, and this more, has no end
+UNBROKEN = 64 << 20  # bytes without an event of which the same is said
 SHORTEN = 2048  # bytes; events of a cumulative stream that are longer are cut to what is read of them
+_DATA = b"data:"
 _BEGINS, _UNFINISHED = b"\n\ndata: ", b'"finish_reason":null'
 # How SGLang words a request that does not fit (facts of 0.5.23; vLLM shares the second).
 _OVERFLOWS = ("longer than the model's context", "maximum context length", "exceeds the maximum allowed length")
@@ -27,7 +30,7 @@ _OVERFLOWS = ("longer than the model's context", "maximum context length", "exce
 
 @dataclass(slots=True)
 class Exchange:
-    """Filled in by the client. Times are seconds on the run's clock."""
+    """Filled in by the client. Times are seconds on the run's clock. `asked`: tokens of the reply at most."""
 
     sent: float = 0.0
     heard: float = 0.0  # last sign of life
@@ -40,14 +43,21 @@ class Exchange:
     cumulative: bool = False  # each event repeats the reply so far
     whole: bool = False  # every event is kept: what was generated goes into later prompts
     failure: Failure | None = None
+    asked: int | None = None
+    hold: float = 0.0  # s for which the server wants to be left alone
+    free: float | None = None  # when they were over
     rid: str | None = None
     reused: bool = False  # the connection had been used before
     retries: int = 0  # requests that met a connection which the server was just closing
     _parser: SseParser = field(default_factory=SseParser)
+    _lines: int = 0  # of data, before any are left out
+    _unbroken: int = 0  # bytes since the last event
 
-    def receive(self, at: float, data: bytes) -> None:
-        """Bytes of the body, read at `at`."""
+    def receive(self, at: float, data: bytes) -> bool:
+        """Bytes of the body, read at `at`. Returns False for a body that seems to have no end: it has failed."""
         self.heard = at
+        self._lines += data.count(_DATA)
+        self._unbroken += len(data)
         if not self.events:
             self.raw.append(data)
         if not self.whole:
@@ -57,6 +67,16 @@ class Exchange:
             self.events[-1] = shorten(self.events[-1])  # only the last one will be read whole
         self.times += [at] * len(found)
         self.events += [event.data for event in found]
+        if found:
+            self._unbroken = 0
+        return self._may_end()
+
+    def _may_end(self) -> bool:
+        if self._unbroken > UNBROKEN:
+            self.fail("endless", f"{self._unbroken} bytes came without an event")
+        elif self.asked is not None and self._lines > ENDLESS[0] * self.asked + ENDLESS[1]:
+            self.fail("endless", f"{self._lines} events came of a reply of at most {self.asked} tokens")
+        return self.failure is None
 
     def fail(self, kind: str, message: str = "") -> None:
         """The first failure is the cause; later ones are its consequences."""
@@ -171,6 +191,8 @@ def _extra(send: Send, exchange: Exchange, reply: Reply) -> dict[str, Any]:
         extra["moved"] = send.moved
     if exchange.retries:
         extra["reconnects"] = exchange.retries
+    if exchange.hold:
+        extra["held"] = exchange.hold
     if reply.spec:
         extra["spec"] = dict(reply.spec)
     return extra

@@ -8,6 +8,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import socket
+import struct
 from collections.abc import AsyncIterator, Callable
 
 from aiohttp import web
@@ -110,6 +112,71 @@ class FaultyServer:
         await response.write(usage(body["max_tokens"]) + DONE)
         return response
 
+    async def do_reset(self, request, body, before):
+        """The connection is reset (RST, not a clean end) behind the first token."""
+        response = await self._stream(request)
+        await response.write(content(WORD, 1))
+        await asyncio.sleep(0.02)
+        at_once = struct.pack("ii", 1, 0)  # linger, for no time
+        request.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, at_once)
+        request.transport.abort()
+        return response
+
+    async def do_busy(self, request, body, before):
+        error = {"error": {"message": "slow down"}}
+        return web.json_response(error, status=429, headers={"Retry-After": "0.2"})
+
+    async def do_busy_without_a_time(self, request, body, before):
+        return web.json_response({"error": {"message": "slow down"}}, status=429)
+
+    async def do_endless(self, request, body, before):
+        """A reply that does not keep to its limit, and never ends."""
+        response = await self._stream(request)
+        with contextlib.suppress(ConnectionError):
+            count = 0
+            while True:
+                count += 100
+                await response.write(content(WORD, count) * 100)
+                await asyncio.sleep(0)
+        return response
+
+    async def do_trickle(self, request, body, before):
+        """The same, a token at a time."""
+        response = await self._stream(request)
+        with contextlib.suppress(ConnectionError):
+            while True:
+                await response.write(content(WORD))
+                await asyncio.sleep(0.02)
+        return response
+
+    async def do_unbroken(self, request, body, before):
+        """Bytes that never become an event."""
+        response = await self._stream(request)
+        with contextlib.suppress(ConnectionError):
+            while True:
+                await response.write(b"x" * (1 << 20))
+        return response
+
+    async def do_garbage(self, request, body, before):
+        response = await self._stream(request)
+        await response.write(b'data: {not json\n\n\xff\xfe\x00: \r\r\ndata: [1, 2]\n\ndata: {"choices": 7}\n\n' + DONE)
+        return response
+
+    async def do_garbage_behind_a_token(self, request, body, before):
+        response = await self._stream(request)
+        await response.write(content(WORD, 1) + b"data: \x80\x81{{{\n\n" + finish() + usage(1) + DONE)
+        return response
+
+    async def do_html(self, request, body, before):
+        return web.Response(text="<html>502 Bad Gateway</html>", status=502, content_type="text/html")
+
+    async def do_no_http(self, request, body, before):
+        """What stands on the port speaks something else."""
+        request.transport.write(b"SSH-2.0-OpenSSH_9.2\r\n")
+        await asyncio.sleep(0.01)
+        request.transport.abort()
+        return web.Response()
+
     async def do_late_role(self, request, body, before):
         response = await self._stream(request)
         await response.write(event({"choices": [{"delta": {"role": "assistant", "content": ""}}]}))
@@ -169,14 +236,49 @@ def usage(tokens: int) -> bytes:
     return event({"choices": [], "usage": {"prompt_tokens": 10, "completion_tokens": tokens}})
 
 
+async def started(server: FaultyServer, port: int = 0) -> web.AppRunner:
+    """Listen, on a free port unless given."""
+    runner = web.AppRunner(server.app(), shutdown_timeout=0.1)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", port).start()
+    return runner
+
+
 @contextlib.asynccontextmanager
 async def serving(server: FaultyServer) -> AsyncIterator[str]:
     """The server's base URL for as long as the context lasts."""
-    runner = web.AppRunner(server.app(), shutdown_timeout=0.1)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
+    runner = await started(server)
     try:
         yield f"http://127.0.0.1:{runner.addresses[0][1]}"
     finally:
         await runner.cleanup()
+
+
+class Restarting:
+    """A server that goes away as the request number `at` comes in, and is back `away` seconds later, its log empty."""
+
+    def __init__(self, at: int, away: float) -> None:
+        self.at, self.away = at, away
+        self.starts = 0
+        self._runner: web.AppRunner | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self, port: int = 0) -> str:
+        self.starts += 1
+        self._runner = await started(FaultyServer(self._plan), port)
+        return f"http://127.0.0.1:{self._runner.addresses[0][1]}"
+
+    def _plan(self, number: int) -> str:
+        if self.starts == 1 and number == self.at:
+            self._task = asyncio.ensure_future(self._restart())
+            return "stall"
+        return "ok"
+
+    async def _restart(self) -> None:
+        port = self._runner.addresses[0][1]
+        await self.stop()
+        await asyncio.sleep(self.away)
+        await self.start(port)
+
+    async def stop(self) -> None:
+        await self._runner.cleanup()
