@@ -102,7 +102,7 @@ def summary(out: Path) -> dict[str, Any]:
 
 
 def scenario(folder: Path, lanes: int, seconds: float, more: Sequence[str]) -> list[str]:
-    """Options of the AgentX scenario on a folder of Weka sessions: a local folder is a violation, hence the override."""
+    """Options of the AgentX scenario on a folder of Weka sessions; a local folder violates it, hence the override."""
     options = ["--scenario", "agentx", "--input-file", str(folder), "--custom-dataset-type", "weka_trace"]
     options += ["--unsafe-override", "--concurrency", str(lanes), "--benchmark-duration", f"{seconds:g}"]
     return [*options, "--benchmark-grace-period", "30", *more]

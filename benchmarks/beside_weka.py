@@ -1,4 +1,4 @@
-"""A folder of Weka sessions, played by agentx and by agentx-harness against the embedded engine in a process of its own.
+"""A folder of Weka sessions, played by agentx and by agentx-harness against the embedded engine, in its own process.
 
 What is compared is told by the engine's log: requests in the window, how many were in flight for how much of it, and
 how much of the prompts came from the cache. The window begins when the first measured request arrives; warm-up
@@ -105,7 +105,7 @@ def counters(url: str) -> tuple[float, float]:
 def seen(log: Path, begin: float, seconds: float, totals: tuple[float, float]) -> Seen:
     """Read the engine's log. `begin`: when the window begins, since the epoch."""
     rows = [json.loads(line) for line in log.read_text().splitlines()]
-    measured = [row for row in rows if begin - 0.05 <= row["received"] < begin + seconds]
+    measured = [row for row in rows if begin - 1e-3 <= row["received"] < begin + seconds]
     edges = [(row["received"], 1) for row in measured] + [
         (row["received"] + row["end_seconds"], -1) for row in measured
     ]
