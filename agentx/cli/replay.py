@@ -5,20 +5,15 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from agentx.errors import EXIT_INTERRUPTED, EXIT_OK, BadInput, InvalidMeasurement, Unreachable
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from agentx.reporter.findings import Finding
-    from agentx.results import RunResults
+from agentx.cli.playing import add_shared, code_of, interrupted, sets_of
+from agentx.errors import EXIT_OK
 
 EPILOG = """examples:
   agentx replay a.trace -o run/                                        against the embedded engine
   agentx replay a.trace --target http://127.0.0.1:30000 --sessions 4   four sessions at a time
   agentx replay a.trace --plan smoke --target my-server.yaml --set gaps.scale=0.5
+  agentx replay a.trace --plan smoke --slo ttft=2s,ttft_p95=5s         goodput and a verdict; exit code 3 when missed
   agentx replay a.trace --set target.cache.pool=8000                   the embedded engine with a small cache
   agentx replay a.trace --salt 3fa9c1d0                                the words of an earlier run
   agentx replay a.trace --plan agentx-c4 --dry-run                     what would be sent, how long, at what cost
@@ -26,7 +21,8 @@ EPILOG = """examples:
 
 Without a plan every session is played once, one at a time, with pauses scaled and capped so that they end in minutes.
 The report goes to stdout. Ctrl-C ends the run and writes its books; again, it ends the process.
-exit codes: 0 done, 2 bad input, 4 target unreachable or every turn failed, 5 measurement invalid, 130 interrupted
+exit codes: 0 done, 2 bad input, 3 objective missed, 4 target unreachable or every turn failed, 5 measurement
+invalid, 130 interrupted
 """
 
 
@@ -35,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--plan", metavar="PLAN", help="a plan's name ('agentx list replays') or a path")
     parser.add_argument("--target", metavar="TARGET", help="a URL, a target's name or a path (default: the plan's)")
     parser.add_argument("-o", "--out", metavar="RUN", help="the run folder to make (default: run-DATE-TIME)")
-    parser.add_argument("--sessions", type=int, metavar="N", help="how many sessions at a time (load.sessions)")
+    add_shared(parser)
     parser.add_argument("--seed", type=int, metavar="N", help="of the order of play (seed)")
     parser.add_argument("--salt", metavar="S", help="repeat the words of the run with this salt (default: a fresh one)")
     parser.add_argument(
@@ -46,16 +42,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--cold", choices=["prove"], metavar="prove",
         help="first prove that the cache can be seen and emptied (a prompt must hit, and miss after a flush)",
     )  # fmt: skip
-    parser.add_argument(
-        "--set", dest="sets", action="append", default=[], metavar="KEY.PATH=VALUE",
-        help="override one key of the plan, or with target.KEY of the target",
-    )  # fmt: skip
 
 
 def run(args: argparse.Namespace) -> int:
-    sets = list(args.sets)
-    sets += [] if args.sessions is None else [f"load.sessions={args.sessions}"]
-    sets += [] if args.seed is None else [f"seed={args.seed}"]
+    sets = sets_of(args)
     if args.dry_run:
         from agentx.replayer.forecast import forecast
 
@@ -75,31 +65,4 @@ def run(args: argparse.Namespace) -> int:
         return code_of(result)  # it raises: a report of nothing would hide why
     found = report(result)
     print(found.text())
-    return code_of(result, found.findings)
-
-
-def interrupted(result: RunResults) -> bool:
-    return result.end is not None and result.end.get("outcome") == "interrupted"
-
-
-def code_of(result: RunResults, findings: Sequence[Finding] = ()) -> int:
-    """The exit code of a run that was reported.
-
-    Raises Unreachable when every turn that a server could answer failed, BadInput when nothing was sent at all, and
-    InvalidMeasurement when a finding says that the figures must not be used.
-    """
-    if interrupted(result):
-        return EXIT_INTERRUPTED
-    if not result.attempts:
-        raise BadInput(
-            "nothing was sent: the trace holds no turn that the plan and the target allow",
-            hint="the target's context and pool must hold a prompt and its reply; agentx inspect TRACE tells lengths",
-        )
-    answered = [attempt for attempt in result.attempts if attempt.failure is None or attempt.failure.kind != "cut"]
-    failures = [attempt.failure for attempt in answered if attempt.failure is not None]
-    if failures and len(failures) == len(answered):
-        first = failures[0]
-        raise Unreachable(f"every turn failed ({len(failures)}), the first by {first.kind}: {first.message}")
-    if invalid := next((finding for finding in findings if finding.invalidates), None):
-        raise InvalidMeasurement(f"the measurement is invalid: {invalid.text}")
-    return EXIT_OK
+    return code_of(result, found)

@@ -6,30 +6,36 @@ import argparse
 import json
 import sys
 
+from agentx.cli.playing import SLO_HELP, gate
+
 EPILOG = """examples:
   agentx report run/
   agentx report run/ --json > report.json
   agentx report run/ --price 2.50                         what its tokens cost
+  agentx report run/ --slo ttft=5s,ttft_p95=5s            goodput and a verdict; exit code 3 when missed
   agentx report run/ --markdown | gh pr comment 12 --body-file -
 
 docs/reference/metrics.md defines every figure. A run that was interrupted or torn is reported as far as it goes.
+exit codes: 0 done, 2 bad input, 3 objective missed
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", metavar="RUN", help="a run folder, as `agentx replay` wrote it")
     parser.add_argument("--price", type=float, metavar="USD", help="per GPU and hour (default: the target's)")
+    parser.add_argument("--slo", dest="slo", action="append", default=[], metavar="NAME=LIMIT,...", help=SLO_HELP)
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="one JSON document (schema agentx/report/1)")
     form.add_argument("--markdown", action="store_true", help="the tables as markdown")
 
 
 def run(args: argparse.Namespace) -> int:
+    from agentx.replayer.slo import slo_of
     from agentx.reporter.reporting import report
 
-    found = report(args.folder, price=args.price)
+    found = report(args.folder, price=args.price, slo=slo_of(args.slo))
     if args.json:
         print(json.dumps(found.document(), indent=1, allow_nan=False))
     else:
         sys.stdout.write(found.markdown() if args.markdown else found.text())
-    return 0
+    return gate(found.judged)

@@ -7,6 +7,8 @@ import json
 import sys
 from pathlib import Path
 
+from agentx.cli.playing import add_shared, code_of, interrupted, sets_of
+
 EPILOG = """examples:
   agentx simulate a.trace -o sim/                                       an hour of sessions in seconds
   agentx simulate coding-agent --sessions 4 --set measure=1h            a workload's trace, made for it
@@ -20,7 +22,7 @@ model of a server. The same trace, plan and seed give the same results to the la
 A sweep simulates every combination of its knobs: keys of the plan, of the target behind 'target.', or of the workload
 behind 'spec.'. It prints one table, and leaves a run folder for each point and sweep.svg: reuse, output per GPU and
 TTFT over the first knob, a line for each value of the others.
-exit codes: 0 done, 2 bad input, 4 every turn failed, 5 measurement invalid, 130 interrupted
+exit codes: 0 done, 2 bad input, 3 objective missed, 4 every turn failed, 5 measurement invalid, 130 interrupted
 """
 
 
@@ -29,13 +31,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--plan", metavar="PLAN", help="a plan's name ('agentx list replays') or a path")
     parser.add_argument("--target", metavar="TARGET", help="an engine target's name or a path (default: the plan's)")
     parser.add_argument("-o", "--out", metavar="SIM", help="the folder to make (default: sim-DATE-TIME)")
-    parser.add_argument("--sessions", type=int, metavar="N", help="how many sessions at a time (load.sessions)")
+    add_shared(parser)
     parser.add_argument("--seed", type=int, metavar="N", help="of the order of play, and of the salt (seed)")
     parser.add_argument("--salt", metavar="S", help="the words of the run with this salt (default: by the seed)")
-    parser.add_argument(
-        "--set", dest="sets", action="append", default=[], metavar="KEY.PATH=VALUE",
-        help="override one key of the plan, or with target.KEY of the target",
-    )  # fmt: skip
     parser.add_argument(
         "--sweep", dest="knobs", action="append", default=[], metavar="KEY=V1,V2,...",
         help="simulate with each of these values; several are combined",
@@ -45,9 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    sets = list(args.sets)
-    sets += [] if args.sessions is None else [f"load.sessions={args.sessions}"]
-    sets += [] if args.seed is None else [f"seed={args.seed}"]
+    sets = sets_of(args)
     out = None if args.out is None else Path(args.out)
     return _sweep(args, sets, out) if args.knobs else _simulate(args, sets, out)
 
@@ -62,14 +58,13 @@ def _simulate(args: argparse.Namespace, sets: list[str], out: Path | None) -> in
         args.trace, plan=args.plan, target=args.target, out=out, sets=sets, salt=args.salt, progress=True, signals=True
     )
     print(f"agentx simulate: results in {result.folder}", file=sys.stderr)
-    from agentx.cli.replay import code_of, interrupted
     from agentx.reporter.reporting import report
 
     if not result.attempts and not interrupted(result):
         return code_of(result)  # it raises: a report of nothing would hide why
     found = report(result)
     print(json.dumps(found.document(), indent=1) if args.json else found.text())
-    return code_of(result, found.findings)
+    return code_of(result, found)
 
 
 def _sweep(args: argparse.Namespace, sets: list[str], out: Path | None) -> int:

@@ -20,6 +20,7 @@ from agentx import catalog
 from agentx.replayer.acceptance import Acceptance
 from agentx.replayer.arrivals import RateKind, RateRule
 from agentx.replayer.moves import OnFailure, Rules, StartBy, StartPhase, StartRule
+from agentx.replayer.slo import Slo
 from agentx.wire.history import History, WireKind, histories_of
 from agentx.wire.salting import Policy
 from agentx.yamlspec import Duration, Strict, duration_text, load, seconds
@@ -182,6 +183,8 @@ class Plan(Strict):
     on_failure: OnFailure = "end_session"
     timeouts: Timeouts = Timeouts()
     acceptance: Acceptance | None = None
+    slo: Slo = Slo()
+    repeats: int = Field(default=1, ge=1, le=1000)
 
     @pydantic.model_validator(mode="after")
     def _goes_together(self) -> Plan:

@@ -27,8 +27,8 @@ class LivePlay:
 
     __slots__ = (
         "begun", "completed", "cut", "dependents", "dropped", "failures", "full", "given_up", "held", "idle_since",
-        "in_flight", "lane", "moved", "origin", "passed", "placed", "play", "ready", "sent", "serial", "session",
-        "skipped", "started", "timers", "version", "waiting",
+        "in_flight", "lane", "moved", "origin", "overdue", "passed", "placed", "play", "ready", "sent", "serial",
+        "session", "skipped", "started", "timers", "version", "waiting",
     )  # fmt: skip
 
     def __init__(self, serial: int, session: Session, play: int, lane: int, now: float) -> None:
@@ -46,6 +46,7 @@ class LivePlay:
         self.idle_since = now
         self.moved = self.origin = 0.0
         self.version = self.sent = self.completed = self.failures = self.cut = self.dropped = self.skipped = 0
+        self.overdue = 0  # turns that were due and not sent when the run ended
         self.given_up: str | None = None
         self.held = self.full = False
         self.begun: list[float] = []
@@ -138,6 +139,10 @@ class LivePlay:
         self.full = True
         self.timers.clear()
 
+    def close(self, now: float) -> None:
+        """The run sends nothing more: what was due by now and still waits was missed."""
+        self.overdue = sum(timer.due <= now for timer in self.timers)
+
     @property
     def over(self) -> bool:
         """Whether nothing more of it will be sent or heard."""
@@ -156,6 +161,8 @@ class LivePlay:
             extra["skipped"] = self.skipped
         if self.given_up == "overflow":
             extra["reason"] = self.given_up
+        if self.overdue:
+            extra["overdue"] = self.overdue
         if self.moved:
             extra["moved"] = self.moved
         return Play(

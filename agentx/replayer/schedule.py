@@ -51,6 +51,7 @@ from agentx.replayer.moves import (
 )
 from agentx.replayer.plays import LivePlay, Timer
 from agentx.replayer.starts import placed
+from agentx.replayer.wakes import Wakes
 from agentx.replayer.warmup import Warmup
 
 __all__ = ["Cancel", "Cut", "Done", "Ended", "Event", "Failed", "Rules", "Schedule", "Send", "Wait", "always_send"]
@@ -79,8 +80,8 @@ class Schedule:
         self.stopped: str | None = None  # why the run ended before its plan did
         self._sessions = sessions
         self._fate = fate
-        self._wakes: list[tuple[float, int, int, int]] = []  # time, tie-break, serial, version of the play
         self._order = count()
+        self._wakes = Wakes(self.live, self._order)
         self._played: Counter[str] = Counter()
         self._finished: list[Play] = []
         self._books: Counter[str] = Counter()
@@ -278,11 +279,7 @@ class Schedule:
 
     def _due(self, now: float) -> list[Send]:
         sends: list[tuple[Timer, Send]] = []
-        while self._wakes and self._wakes[0][0] <= now and not self._closed and self._room > 0:
-            _, _, serial, version = heapq.heappop(self._wakes)
-            play = self.live.get(serial)
-            if play is None or play.version != version:
-                continue
+        while not self._closed and self._room > 0 and (play := self._wakes.pop(now)) is not None:
             self._bring_forward(play, now)
             while not self._closed and self._room > 0 and (due := play.first_due()) is not None and due <= now:
                 self._fire(play, play.pop(), sends)
@@ -291,7 +288,7 @@ class Schedule:
 
     def _pass_over_idleness(self, now: float) -> None:
         """When all have been idle for too long, let the rest of the idleness have passed, for every tree alike."""
-        cap, first = self.rules.system_idle_cap, self._first_wake()
+        cap, first = self.rules.system_idle_cap, self._wakes.first()
         if cap is None or first is None or self._flying or self._closed:
             return
         to = self._idle_since + cap
@@ -342,13 +339,10 @@ class Schedule:
             self._finish(play, now)
 
     def _arm(self, play: LivePlay) -> None:
-        play.version += 1
-        due = play.first_due()
-        if due is None or self._closed:
-            return
-        if self.rules.tree_idle_cap is not None and not play.in_flight:
+        due = None if self._closed else play.first_due()
+        if due is not None and self.rules.tree_idle_cap is not None and not play.in_flight:
             due = min(due, play.idle_since + self.rules.tree_idle_cap)
-        heapq.heappush(self._wakes, (due, next(self._order), play.serial, play.version))
+        self._wakes.set(play, due)
 
     def _finish(self, play: LivePlay, now: float) -> None:
         del self.live[play.serial]
@@ -370,11 +364,13 @@ class Schedule:
             return
         self._closed = True
         self._wakes.clear()
-        for play in [play for play in self.live.values() if not play.in_flight]:
-            self._finish(play, now)
+        for play in list(self.live.values()):
+            play.close(now)
+            if not play.in_flight:
+                self._finish(play, now)
 
     def _wake(self) -> float | None:
-        first, cap = self._first_wake() if self._room > 0 else None, self.rules.system_idle_cap
+        first, cap = self._wakes.first() if self._room > 0 else None, self.rules.system_idle_cap
         times = [] if first is None else [first]
         if not self._closed and (arrival := self._expected()) is not None:
             times.append(arrival)
@@ -386,13 +382,3 @@ class Schedule:
             times.append(self._kill)
         until = min(times, default=math.inf)
         return None if until == math.inf else until
-
-    def _first_wake(self) -> float | None:
-        """When the first of all trees has something to do, by its own timers and cap."""
-        while self._wakes and self._stale(self._wakes[0]):
-            heapq.heappop(self._wakes)
-        return self._wakes[0][0] if self._wakes else None
-
-    def _stale(self, wake: tuple[float, int, int, int]) -> bool:
-        play = self.live.get(wake[2])
-        return play is None or play.version != wake[3]

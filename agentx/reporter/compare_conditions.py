@@ -79,7 +79,7 @@ def _within(side: Side) -> Iterator[Caveat]:
             **differences(_target(side.runs[0]), _target(one)),
             **differences(_told(side.runs[0]), _told(one)),
         }
-        found.pop("seed", None)
+        found = {key: pair for key, pair in found.items() if key.split(".")[0] not in ("seed", "slo")}
         if found:
             text = f"{side.label}1 and {side.label}{number} are no repeats of each other: {_listed(found)}."
             yield Caveat("repeats", text, float(len(found)), "keys", breaks=True)
@@ -107,8 +107,7 @@ def _rules(first: Measured, second: Measured) -> Iterator[Caveat]:
 
 def _plan(first: Measured, second: Measured) -> Iterator[Caveat]:
     found = differences(first.about.plan, second.about.plan)
-    for key in ("trace", "target"):
-        found.pop(key, None)
+    found = {key: pair for key, pair in found.items() if key.split(".")[0] not in ("trace", "target", "slo")}
     drawn = any(one.about.plan.get("order") == "shuffle" or one.about.plan.get("start") for one in (first, second))
     work = {key: pair for key, pair in found.items() if key.split(".")[0] in WORK or (key == "seed" and drawn)}
     rest = {key: pair for key, pair in found.items() if key not in work and key != "seed"}

@@ -6,10 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from agentx.replayer.slo import Slo
 from agentx.reporter.about import About, about
 from agentx.reporter.cost import Cost, check_price, cost_blocks, cost_document, cost_of
 from agentx.reporter.document import document
 from agentx.reporter.findings import Finding, findings
+from agentx.reporter.goodput import Judged, judge, slo_in
+from agentx.reporter.goodput_text import slo_blocks, slo_document
 from agentx.reporter.losses import Losses, losses_blocks, losses_document, losses_of
 from agentx.reporter.metrics import Metrics, measure
 from agentx.reporter.table import Block, as_markdown, as_text
@@ -26,6 +29,7 @@ class Report:
     findings: tuple[Finding, ...]
     cost: Cost
     losses: Losses
+    judged: Judged
 
     def text(self) -> str:
         """For a terminal: ASCII, at most 100 columns."""
@@ -40,14 +44,24 @@ class Report:
         return {**document(self.about, self.metrics, self.findings), **self._further()}
 
     def _blocks(self) -> list[Block]:
-        return [*blocks(self.about, self.metrics, self.findings), *losses_blocks(self.losses), *cost_blocks(self.cost)]
+        first = slo_blocks(self.judged)
+        return [
+            *blocks(self.about, self.metrics, self.findings, first),
+            *losses_blocks(self.losses),
+            *cost_blocks(self.cost),
+        ]
 
     def _further(self) -> dict[str, Any]:
-        return {"losses": losses_document(self.losses), "cost": cost_document(self.cost)}
+        return {
+            "losses": losses_document(self.losses),
+            "cost": cost_document(self.cost),
+            "slo": slo_document(self.judged),
+        }
 
 
-def report(run: RunResults | Path | str, *, price: float | None = None) -> Report:
-    """The report of a run or of its folder; `price` in dollars per GPU-hour stands for the target's own.
+def report(run: RunResults | Path | str, *, price: float | None = None, slo: Slo | None = None) -> Report:
+    """The report of a run or of its folder; `price` in dollars per GPU-hour stands for the target's own, `slo` for
+    the objectives of the same names in the run's plan.
 
     Raises BadInput when the folder is not one, or the price is not above 0.
 
@@ -56,4 +70,5 @@ def report(run: RunResults | Path | str, *, price: float | None = None) -> Repor
     results = run if isinstance(run, RunResults) else read_results(run)
     what, metrics = about(results), measure(results)
     cost = cost_of(results, metrics, check_price(price))
-    return Report(what, metrics, findings(what, metrics), cost, losses_of(results, metrics))
+    judged = judge(results, metrics, slo_in(results).under(slo or Slo()))
+    return Report(what, metrics, findings(what, metrics), cost, losses_of(results, metrics), judged)

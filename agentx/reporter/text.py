@@ -6,7 +6,7 @@ not say. "n/a": the run has nothing of the kind. ">=" : a lower bound, as some r
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from agentx.reporter.about import About
 from agentx.reporter.acceptance import Acceptance
@@ -26,10 +26,11 @@ _STATES = {
 }
 
 
-def blocks(about: About, metrics: Metrics, findings: tuple[Finding, ...]) -> list[Block]:
-    """The whole report."""
+def blocks(about: About, metrics: Metrics, findings: tuple[Finding, ...], first: Sequence[Block] = ()) -> list[Block]:
+    """The whole report; `first` stands before all other figures."""
     return [
         *_head(about, metrics),
+        *first,
         *_findings(findings),
         *_latency(metrics),
         *_throughput(metrics.throughput),

@@ -47,7 +47,21 @@ def test_a_sweep_leaves_a_table_a_document_and_a_plot(trace, tmp_path, capsys):
     assert json.loads(capsys.readouterr().out) == json.loads((tmp_path / "sw/sweep.json").read_text())
 
 
+def test_objectives_decide_the_exit_code(trace, tmp_path, capsys):
+    words = ["simulate", trace, "-o", "sim", "--slo", "ttft=1h,ttft_p95=1h"]
+    assert main(words) == 0
+    out, err = capsys.readouterr()
+    assert "ttft_p95 <= 1h" in out
+    assert "goodput: ttft <= 1h" in out
+    assert "missed" not in err
+    assert main(["report", "sim", "--slo", "ttft_p95=1us"]) == 3
+    assert "agentx: objective missed: ttft_p95 <= 1us: it is" in capsys.readouterr().err
+    assert main(["report", "sim", "--slo", "ttft_p9=1us"]) == 2
+    assert "did you mean 'ttft_p90'?" in capsys.readouterr().err
+
+
 MISTAKES = [
+    (["simulate", "t.trace", "--slo", "ttft_p95=5"], "a duration needs a unit"),
     (["simulate"], "no trace to replay"),
     (["simulate", "t.trace", "--target", "http://127.0.0.1:1"], "is an address, and only an engine can be simulated"),
     (["simulate", "t.trace", "--workers", "2"], "there is no --sweep"),

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from agentx.cli.replay import code_of
+from agentx.cli.playing import code_of
 from agentx.core import Gap, Header, Output, Piece, Prompt, Segment, Session, Thread, TokenIds, Turn
 from agentx.errors import BadInput, Unreachable
 from agentx.replayer.run import areplay

@@ -166,7 +166,7 @@ def keys(model: type[pydantic.BaseModel], prefix: str = "") -> set[str]:
     for name, info in model.model_fields.items():
         inner = info.annotation
         nested = isinstance(inner, type) and issubclass(inner, pydantic.BaseModel) and inner is not Measure
-        found |= keys(inner, f"{name}.") if nested else {prefix + name}
+        found |= keys(inner, f"{prefix}{name}.") if nested else {prefix + name}
     return found
 
 
