@@ -68,6 +68,18 @@ def test_the_commands_of_fitting_work_in_order(tmp_path: Path, environment: dict
     assert (tmp_path / "made.html").read_text().startswith("<!doctype html>")
 
 
+def test_the_commands_of_launching_work_in_order(tmp_path: Path, environment: dict[str, str]) -> None:
+    script = "".join(blocks(ROOT / "docs/howto-launch.md", "sh"))
+    environment = {**environment, "PYTHONPATH": str(ROOT)}
+    result = subprocess.run(
+        ["bash", "-ec", script], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "nothing was sent" in result.stdout
+    assert "own (launch), model agentx, 1 GPU" in result.stdout
+    assert "serving http://127.0.0.1:" in result.stdout
+
+
 def test_every_link_of_the_documents_leads_somewhere() -> None:
     dead = []
     for document in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]:

@@ -205,9 +205,9 @@ class EngineSettings(Strict):
 
 def load_engine(source: pathlib.Path | str, *, text: str | None = None, sets: Sequence[str] = ()) -> EngineSettings:
     """The engine target in a file (or in `text`). Raises BadInput with one line per mistake."""
-    return load(EngineSettings, source, kind="target", text=text, sets=sets, extended=_base)
+    return load(EngineSettings, source, kind="target", text=text, sets=sets, extended=base_of)
 
 
-def _base(name: str, heir: pathlib.Path) -> pathlib.Path:
+def base_of(name: str, heir: pathlib.Path) -> pathlib.Path:
     """The file that `extends: name` means in the file `heir`: a path is relative to it."""
     return heir.parent / name if catalog.is_path(name) else catalog.resolve("targets", name)

@@ -21,6 +21,7 @@ from agentx.errors import BadInput
 from agentx.replayer.targets import Target
 from agentx.yamlspec import Strict
 
+KNOWS_ACCEPTANCE = (0, 5, 16)  # the oldest SGLang whose released code was seen to read the three variables
 NGRAM = "NGRAM"  # the one algorithm that is bounded by its draft tokens, not by its steps
 
 
@@ -131,3 +132,36 @@ def stated(acceptance: Acceptance | None, server: Mapping[str, Any]) -> dict[str
     if acceptance.method == "multinomial" and bound is None:
         return {"asked": acceptance.asked, "expected": None}
     return {"asked": acceptance.asked, "expected": acceptance.mean(bound or int(acceptance.asked) + 1)}
+
+
+def server_environment(acceptance: Acceptance | None) -> dict[str, str]:
+    """The variables that make an SGLang server simulate it (0.5.16 to 0.5.23 read the three of them, at import)."""
+    if acceptance is None:
+        return {}
+    return {
+        "SGLANG_SIMULATE_ACC_LEN": repr(acceptance.asked),
+        "SGLANG_SIMULATE_ACC_METHOD": acceptance.method,
+        "SGLANG_SIMULATE_ACC_TOKEN_MODE": acceptance.tokens,
+    }
+
+
+def launched_notes(acceptance: Acceptance | None, server: Mapping[str, Any]) -> list[str]:
+    """What is to be said of a server that was started with `server_environment`.
+
+    Raises BadInput for one that ends at its first step: SGLang takes real draft tokens from a chain alone.
+    """
+    if acceptance is None or not server.get("speculative_algorithm"):
+        return []
+    topk = server.get("speculative_eagle_topk")
+    tree = server.get("speculative_algorithm") == NGRAM or (isinstance(topk, int) and topk > 1)
+    if acceptance.tokens == "real-draft-token" and tree:
+        raise BadInput(
+            "acceptance.tokens: real-draft-token needs a chain of drafts, and the server drafts a tree "
+            f"({server['speculative_algorithm']}, topk {topk})",
+            hint="tokens: fixed, or --speculative-eagle-topk 1",
+        )
+    told = ", ".join(f"{name}={value}" for name, value in server_environment(acceptance).items())
+    version = str(server.get("version") or "of unknown version")
+    seen = tuple(int(part) for part in version.split(".")[:3] if part.isdecimal())
+    sure = "" if seen >= KNOWS_ACCEPTANCE else "; whether this server reads all three is not known"
+    return [f"SGLang {version} was started with {told}{sure}"]

@@ -3,7 +3,9 @@
 SGLang's exposition repeats itself, and a blind sum would count twice: every tensor-parallel rank may export the same
 logical counts (only the lowest rank of each data-parallel one is taken), and with priority scheduling the totals stand
 under `priority=""` with the priorities' own series beside them. A name that the server does not have is absent, which
-means unknown. A server without `/metrics` is not an error. No health route is polled: in SGLang it runs a prefill.
+means unknown. A server of a prefill or a decode pool is marked as one (`role`), by the target or by its own label,
+since a request that passes both is counted by both. A server without `/metrics` is not an error. No health route is
+polled: in SGLang it runs a prefill.
 """
 
 from __future__ import annotations
@@ -93,12 +95,25 @@ def _ranks(sample: metrics.Sample) -> tuple[int, ...]:
     return tuple(int(rank) if (rank := sample.labels.get(name, "0")).isdecimal() else 0 for name in _RANKS)
 
 
-class Scraper:
-    """Takes samples of every endpoint. `clock` is the run's."""
+def role_of(text: str) -> str | None:
+    """`prefill` or `decode`, where all series that say what their server does say that."""
+    told = {sample.labels["engine_type"] for sample in metrics.parse_metrics(text) if "engine_type" in sample.labels}
+    only = told.pop() if len(told) == 1 else None
+    return only if only in ("prefill", "decode") else None
 
-    def __init__(self, session: aiohttp.ClientSession, urls: Iterable[str], clock: Callable[[], float]) -> None:
+
+class Scraper:
+    """Takes samples of every endpoint. `clock` is the run's, `roles` are those that the target states."""
+
+    def __init__(
+        self,
+        session: aiohttp.ClientSession,
+        urls: Iterable[str],
+        clock: Callable[[], float],
+        roles: Mapping[str, str] | None = None,
+    ) -> None:
         self._session, self._clock = session, clock
-        self._urls = list(urls)
+        self._urls, self._roles = list(urls), dict(roles or {})
 
     async def sample(self) -> list[Sample]:
         """One sample of each endpoint that answers with counters."""
@@ -130,4 +145,5 @@ class Scraper:
         counters, gauges = read_counters(text)
         if not counters and not gauges:
             return None
-        return Sample(self._clock(), url, counters, {"gauges": gauges})
+        role = self._roles.get(url) or role_of(text)
+        return Sample(self._clock(), url, counters, {"gauges": gauges} | ({"role": role} if role else {}))

@@ -36,11 +36,11 @@ LOOK_EVERY = 0.25  # s between refreshes of the bar
 
 @dataclass(slots=True)
 class Driver:
-    """Everything that one run needs. `headers` gives the headers of a play's requests."""
+    """Everything that one run needs. `url` gives the address of a turn, `headers` the headers of a play's requests."""
 
     schedule: Schedule
     session: aiohttp.ClientSession
-    url: URL
+    url: Callable[[Send], URL]
     wire: Wire
     bodies: Bodies
     headers: Callable[[Send], Mapping[str, str]]
@@ -145,7 +145,7 @@ class Driver:
             self._ended.append((send, exchange))
             self._give_up(error)
             return
-        request = exchange_with(self.session, self.url, body, self.headers(send), exchange, self.clock)
+        request = exchange_with(self.session, self.url(send), body, self.headers(send), exchange, self.clock)
         task = asyncio.get_running_loop().create_task(request)
         self._tasks[send.key] = (task, exchange)
         task.add_done_callback(partial(self._landed, send, exchange))

@@ -42,6 +42,7 @@ class Facts:
     words: WordList | None
     copied: bool
     embedded: bool
+    launched: Mapping[str, Any] | None = None
 
     @property
     def template(self) -> Mapping[str, int] | None:
@@ -68,6 +69,8 @@ class Facts:
         }
         if self.plan.acceptance is not None:
             kept["acceptance"] = stated(self.plan.acceptance, self.server)
+        if self.launched is not None:
+            kept["launch"] = dict(self.launched)
         if self.template is not None:
             kept["template"] = dict(self.template)
         return kept

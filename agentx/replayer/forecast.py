@@ -25,13 +25,14 @@ from agentx.replayer.client import open_session
 from agentx.replayer.embedded import facts_of
 from agentx.replayer.fates import Fates
 from agentx.replayer.folder import Facts
+from agentx.replayer.launch_recipe import stated_facts
 from agentx.replayer.moves import MEASURE, Cancel, Cut, Done, Ended, Fate, Send, Wait
 from agentx.replayer.order import Order, fates_of, order_of, source_of
 from agentx.replayer.plan import Plan
 from agentx.replayer.probe import server_facts
 from agentx.replayer.schedule import Schedule
 from agentx.replayer.starts import CALL, PER_TOKEN
-from agentx.replayer.targets import request_headers
+from agentx.replayer.targets import Launch, request_headers
 
 HOUR = 3600.0
 
@@ -102,6 +103,8 @@ async def _server(order: Order) -> dict[str, Any]:
     settings = order.target.settings
     if isinstance(settings, EngineSettings):
         return facts_of(settings)
+    if isinstance(settings, Launch):
+        return stated_facts(settings)
     async with open_session(request_headers(settings)) as session:
         return await server_facts(session, settings.base, settings.model)
 

@@ -37,6 +37,7 @@ _TOLD = (  # fields of SGLang's /server_info that say what was measured
     "speculative_algorithm",
     "speculative_num_steps",
     "speculative_num_draft_tokens",
+    "speculative_eagle_topk",
     "attention_backend",
     "quantization",
     "kv_cache_dtype",

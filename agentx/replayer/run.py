@@ -34,8 +34,9 @@ from agentx.replayer.plan import Plan
 from agentx.replayer.probe import confirmed_words, server_facts
 from agentx.replayer.progress import Progress
 from agentx.replayer.schedule import Schedule
+from agentx.replayer.serving import Serving, serving
 from agentx.replayer.source import Source
-from agentx.replayer.targets import Endpoint, Target, request_headers, session_headers
+from agentx.replayer.targets import Endpoint, request_headers, session_headers
 from agentx.replayer.wires import Wire
 from agentx.results import ResultsWriter, RunResults, read_results
 from agentx.wire.history import TEXT_WIRES
@@ -82,29 +83,20 @@ async def areplay(
     A failed turn is data and raises nothing. Raises BadInput, and Unreachable and InvalidMeasurement (of `cold`) before
     anything is written.
     """
-    with tempfile.TemporaryDirectory(prefix="agentx-") as scratch, contextlib.ExitStack() as stack:
+    with tempfile.TemporaryDirectory(prefix="agentx-") as scratch:
         folder = default_folder() if out is None else Path(out)
         check_free(folder)
         salt = secrets.token_hex(8) if salt is None else salt
         order = order_of(trace, plan, target, sets, folder=folder, scratch=Path(scratch), salt=salt)
         for note in order.notes if progress else ():
             print(f"agentx replay: {note}", file=sys.stderr)
-        await _run(order, _endpoint(order.target, stack), cold=cold, progress=progress, signals=signals)
+        async with serving(order, progress=progress) as served:
+            await _run(order, served, cold=cold, progress=progress, signals=signals)
     return read_results(folder)
 
 
-def _endpoint(target: Target, stack: contextlib.ExitStack) -> Endpoint:
-    """The address to play against; an embedded engine is started for as long as `stack` is open."""
-    if isinstance(target.settings, Endpoint):
-        return target.settings
-    from agentx.engine.server import running
-
-    url = stack.enter_context(running(target.settings))
-    return Endpoint(kind="endpoint", url=url, gpus=target.settings.gpus)
-
-
-async def _run(order: Order, endpoint: Endpoint, *, cold: bool, progress: bool, signals: bool) -> None:
-    plan = order.plan
+async def _run(order: Order, served: Serving, *, cold: bool, progress: bool, signals: bool) -> None:
+    plan, endpoint = order.plan, served.endpoint
     async with open_session(request_headers(endpoint)) as session:
         server = await server_facts(session, endpoint.base, endpoint.model)
         check_server(plan.acceptance, server)
@@ -112,19 +104,30 @@ async def _run(order: Order, endpoint: Endpoint, *, cold: bool, progress: bool, 
         words = None if embedded else await confirmed_words(session, endpoint.base, server["model"])
         if words is None and not embedded and plan.wire not in TEXT_WIRES:
             raise BadInput(f"{endpoint.base} has no /tokenize, so its token ids are not known", hint="wire: chat")
+        await served.warm_up(session, order, server, words)
         proof = [await _prove(plan, session, endpoint, server, words)] if cold else []
         copied = copy_trace(order.trace, order.out, always=order.made)
-        facts = Facts(plan, order.target, order.trace, order.salt, server, words, copied, embedded)
+        facts = Facts(
+            plan,
+            order.target,
+            order.trace,
+            order.salt,
+            server,
+            words,
+            copied,
+            embedded,
+            None if served.launched is None else served.launched.facts,
+        )
         settings, start = facts.settings(), time.monotonic()
         writer = ResultsWriter(order.out, settings, time.time())
         with contextlib.closing(writer):
             source = source_of(facts)
             driver = _driver(facts, source, endpoint, session, writer, lambda: time.monotonic() - start, progress)
-            for note in (*order.notes, *proof, *_words_note(facts)):
+            for note in (*order.notes, *served.notes, *proof, *_words_note(facts)):
                 writer.note(note)
             with _signals(driver) if signals else contextlib.nullcontext():
                 await driver.run()
-            for note in trace_notes(source):
+            for note in (*trace_notes(source), *served.ending()):
                 writer.note(note)
             driver.schedule.check_integrity()
             dropped = len(source.dropped) + driver.schedule.empty
@@ -152,16 +155,16 @@ def _driver(
 ) -> Driver:
     plan, fates = facts.plan, fates_of(facts)
     wire = Wire(plan.wire, facts.server["model"], exact=plan.length == "exact", history=plan.history)
-    words = facts.words or WordList(lexicon())
+    words, urls = facts.words or WordList(lexicon()), [URL(base + wire.path) for base in endpoint.bases]
     return Driver(
         schedule=Schedule(iter(source), plan.rules, fates),
         session=session,
-        url=URL(endpoint.base + wire.path),
+        url=lambda send: urls[send.lane % len(urls)],
         wire=wire,
         bodies=Bodies(Encoder(words), wire, policy=plan.salt, salt=facts.salt),
         headers=lambda send: session_headers(endpoint, send.session.key, send.play),
         writer=writer,
-        scraper=Scraper(session, endpoint.metrics_urls, clock),
+        scraper=Scraper(session, endpoint.metrics_urls, clock, endpoint.roles),
         silence=Silence(plan.timeouts.stall, clock),
         clock=clock,
         progress=Progress(clock, plan.measure.sessions, wanted=progress),

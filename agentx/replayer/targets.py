@@ -1,7 +1,7 @@
-"""Targets: `agentx: target/1`, either the embedded engine or the address of a server.
+"""Targets: `agentx: target/1`: the embedded engine, the address of a server, or how to start one.
 
-An argument that is a URL is an endpoint with every default. Secrets are read from the environment (`key_env`) and are
-never written into a run folder.
+An argument that is a URL is an endpoint with every default. Secrets are read from the environment (`key_env`, `${NAME}`
+of a recipe) and are never written into a run folder.
 """
 
 from __future__ import annotations
@@ -17,13 +17,16 @@ import pydantic
 from pydantic import Field
 
 from agentx import catalog
-from agentx.engine.settings import EngineSettings, Price, load_engine
+from agentx.engine.settings import EngineSettings, Price, base_of, load_engine
 from agentx.errors import BadInput
-from agentx.yamlspec import Strict, document, load
+from agentx.yamlspec import Duration, Strict, document, load
 
 DEFAULT_TARGET = "laptop"
 SESSION_HEADER = "X-Session-ID"
+Role = Literal["prefill", "decode"]  # of a server that does one half of the work
+NOT_KEPT = "(not kept)"
 _SECRET = re.compile(r"auth|key|token|secret|cookie|password", re.IGNORECASE)
+_PUBLIC = re.compile(r"token_mode$|tokens$|routing-key$", re.IGNORECASE)  # their names only look like it
 
 
 def _url(value: object) -> str:
@@ -42,30 +45,93 @@ def _url(value: object) -> str:
 Url = Annotated[str, pydantic.BeforeValidator(_url)]
 
 
-class Endpoint(Strict):
-    """A server that runs already. `gpus` and `price` only divide figures; `model` null: what `/v1/models` lists first.
+class Server(Strict):
+    """What there is to say of any server. `gpus` and `price` only divide figures; `model` null: what `/v1/models` lists
+    first.
 
     `headers` go with every request; `{session}` in a value is the session's name, so that a router keeps its turns
-    together. `metrics` null: `/metrics` of the URL.
+    together. `metrics` null: `/metrics` of each address. Of prefill and decode pools the addresses are given by role,
+    so that a request that passes both is counted once.
     """
 
-    kind: Literal["endpoint"]
-    url: Url
     model: str | None = None
     key_env: str | None = None
     headers: dict[str, str] = Field(default={})
     gpus: int | None = Field(default=None, ge=1)
     price: Price = Price()
-    metrics: list[Url] | None = None
+    metrics: list[Url] | dict[Role, list[Url]] | None = None
+
+
+class Endpoint(Server):
+    """A server that runs already, or several alike (`urls`), between which the lanes of a run are dealt out."""
+
+    kind: Literal["endpoint"]
+    url: Url | None = None
+    urls: list[Url] = Field(default=[])
+
+    @pydantic.model_validator(mode="after")
+    def _somewhere(self) -> Endpoint:
+        if (self.url is None) == (not self.urls):
+            raise ValueError("say url, the address of the server, or urls, those of several")
+        if len(set(self.bases)) < len(self.bases):
+            raise ValueError("urls: one of them stands there twice")
+        return self
+
+    @property
+    def bases(self) -> list[str]:
+        """The servers' roots: an OpenAI base URL ends in /v1, the paths that are used begin before that."""
+        return [url.removesuffix("/v1") for url in self.urls or [self.url or ""]]
 
     @property
     def base(self) -> str:
-        """The server's root: an OpenAI base URL ends in /v1, the paths that are used begin before that."""
-        return self.url.removesuffix("/v1")
+        """The first of them."""
+        return self.bases[0]
 
     @property
     def metrics_urls(self) -> list[str]:
-        return [f"{self.base}/metrics"] if self.metrics is None else self.metrics
+        if isinstance(self.metrics, dict):
+            return [url for urls in self.metrics.values() for url in urls]
+        return [f"{base}/metrics" for base in self.bases] if self.metrics is None else self.metrics
+
+    @property
+    def roles(self) -> dict[str, str]:
+        """The role of each metrics address that was given one."""
+        by_role = self.metrics if isinstance(self.metrics, dict) else {}
+        return {url: role for role, urls in by_role.items() for url in urls}
+
+
+class Ready(Strict):
+    """When a launched server can be used: `url` (null: its `/ready`, or `/health` where it has none) answers 200."""
+
+    url: Url | None = None
+    timeout: Duration = 1800.0
+
+
+class Launch(Server):
+    """A server that is started for a run, and stopped behind it (`launch.py`, `launch_recipe.py`).
+
+    `command` and `arguments` behind it, `environment`, `cwd`, `image` and `model_path` may hold `${NAME}`, a variable
+    of the user's environment, and `{port}`. `stop` is run when the process group is gone, for what outlives it. `port`
+    null: a free one; `url` null: that port on this machine. `ranks` keep `bytes_per_token` each for every token of the
+    cache; `host_tokens` of them are kept in the host's memory, where the command's flags do not say it.
+    """
+
+    kind: Literal["launch"]
+    command: str | list[str]
+    arguments: list[str] = Field(default=[])
+    environment: dict[str, str] = Field(default={})
+    cwd: str | None = None
+    image: str | None = None
+    model_path: str | None = None
+    port: int | None = Field(default=None, ge=1, le=65535)
+    url: Url | None = None
+    ready: Ready = Ready()
+    jit_warmup: bool = True
+    stop: list[str] = Field(default=[])
+    grace: Duration = 30.0
+    bytes_per_token: int | None = Field(default=None, ge=1)
+    ranks: int | None = Field(default=None, ge=1)
+    host_tokens: int | None = Field(default=None, ge=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,16 +139,25 @@ class Target:
     """A target and the name by which it was asked for."""
 
     name: str
-    settings: Endpoint | EngineSettings
+    settings: Endpoint | EngineSettings | Launch
 
     def record(self) -> dict[str, Any]:
         """What the run folder keeps: everything but secrets."""
         kept = {"name": self.name, **self.settings.model_dump(mode="json")}
-        if isinstance(self.settings, Endpoint):
-            kept["headers"] = {
-                name: "(not kept)" if _SECRET.search(name) else value for name, value in self.settings.headers.items()
-            }
+        for part in ("headers", "environment"):
+            if part in kept and isinstance(kept[part], dict):
+                kept[part] = without_secrets(kept[part])
         return kept
+
+
+def without_secrets(named: Mapping[str, str]) -> dict[str, str]:
+    """Values by name, without those whose name says that they are not to be told."""
+    return {name: NOT_KEPT if is_secret(name) else value for name, value in named.items()}
+
+
+def is_secret(name: str) -> bool:
+    """Whether a header, a variable or a flag of this name holds what is not to be told."""
+    return _SECRET.search(name) is not None and _PUBLIC.search(name) is None
 
 
 def resolve_target(name: str, sets: Sequence[str] = ()) -> Target:
@@ -98,11 +173,13 @@ def resolve_target(name: str, sets: Sequence[str] = ()) -> Target:
     path = catalog.resolve("targets", name)
     kind = document(path).get("kind", "engine")
     if kind == "endpoint":
-        return Target(path.stem, load(Endpoint, path, kind="target", sets=sets))
+        return Target(path.stem, load(Endpoint, path, kind="target", sets=sets, extended=base_of))
+    if kind == "launch":
+        return Target(path.stem, load(Launch, path, kind="target", sets=sets, extended=base_of))
     return Target(path.stem, load_engine(path, sets=sets))
 
 
-def request_headers(endpoint: Endpoint, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+def request_headers(endpoint: Server, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
     """Headers of every request, the key included. Raises BadInput when the key's variable is not set."""
     headers = {name: value for name, value in endpoint.headers.items() if "{session}" not in value}
     if endpoint.key_env is not None:
@@ -113,7 +190,7 @@ def request_headers(endpoint: Endpoint, environ: Mapping[str, str] = os.environ)
     return headers
 
 
-def session_headers(endpoint: Endpoint, session: str, play: int) -> dict[str, str]:
+def session_headers(endpoint: Server, session: str, play: int) -> dict[str, str]:
     """Headers of the requests of one play: a name that keeps them together."""
     name = quote(session if play == 0 else f"{session}#{play}", safe="/@#:+-_.")
     templates = {SESSION_HEADER: "{session}", **endpoint.headers}

@@ -5,7 +5,8 @@ the driver waits until the server's counts have settled. What the server compute
 batch is admitted (`prefill_*`, exact, preferred) or when a request finishes (`prompt_tokens`, `cached_*`). A counter
 that is absent is unknown, with one exception: a server may show a tier only once it is above zero, so a tier that
 appears began at zero, and beside another `cached_*` tier an absent one means none. A counter that went backwards (a
-restart) makes all of them unknown.
+restart) makes all of them unknown. Of prefill and decode pools, which both count a request that passes both, each is
+asked for its own half: a decode server for what was generated, a prefill server for everything else.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from agentx.results import RunResults
 PREFILL = ("prefill_device_hit", "prefill_host_hit", "prefill_storage_hit")
 FINISHED = ("cached_device", "cached_host", "cached_storage")
 _ABSENT_IS_NONE = frozenset((*FINISHED, "prefill_host_hit", "prefill_storage_hit", "cached_total"))
+_OF_DECODE = frozenset(("generation_tokens", "requests", "retracted"))
 _RISING = (  # the other names of a sample are gauges: they may fall
     "prompt_tokens", "generation_tokens", "requests", "evicted", "retracted", "prefill_input", "cached_total",
     *PREFILL, *FINISHED,
@@ -124,21 +126,27 @@ def _pairs(samples: Iterable[Sample], measured: Sequence[Attempt]) -> list[tuple
 
 def _difference(pairs: Sequence[tuple[Sample, Sample]], name: str) -> int | None:
     """Summed over endpoints; None when one of them does not tell."""
-    total = 0.0
+    total, pairs = 0.0, _answering(pairs, name)
     for before, after in pairs:
         default = 0.0 if name in _ABSENT_IS_NONE else None
         first, last = before.values.get(name, default), after.values.get(name, default)
         if first is None or last is None:
             return None
         total += last - first
-    return round(total)
+    return round(total) if pairs else None
+
+
+def _answering(pairs: Sequence[tuple[Sample, Sample]], name: str) -> list[tuple[Sample, Sample]]:
+    """Those whose server is the one to ask for this name."""
+    wrong = "prefill" if name in _OF_DECODE else "decode"
+    return [pair for pair in pairs if pair[1].extra.get("role") != wrong]
 
 
 def _gauge(pairs: Sequence[tuple[Sample, Sample]], name: str) -> int | None:
     """Summed over endpoints, at the end."""
-    values = [(after.extra.get("gauges") or {}).get(name) for _, after in pairs]
+    values = [(after.extra.get("gauges") or {}).get(name) for _, after in _answering(pairs, name)]
     known = [value for value in values if value is not None]
-    return round(sum(known)) if len(known) == len(values) else None
+    return round(sum(known)) if known and len(known) == len(values) else None
 
 
 def _reuse(

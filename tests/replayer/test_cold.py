@@ -51,7 +51,7 @@ def test_a_flush_that_empties_nothing(trace, tmp_path, monkeypatch, capsys):
 
 def test_a_flush_that_is_refused(trace, tmp_path, monkeypatch):
     monkeypatch.setattr(Engine, "flush", lambda self: False)
-    monkeypatch.setattr("agentx.replayer.cold.WAIT", 0)
+    monkeypatch.setattr("agentx.replayer.asides.WAIT", 0)
     with pytest.raises(InvalidMeasurement, match="answers 400: Flush cache failed"):
         replay(trace, out=tmp_path / "run", cold=True)
 

@@ -6,7 +6,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from agentx.replayer.counters import Scraper, read_counters
+from agentx.replayer.counters import Scraper, read_counters, role_of
 
 CASES = [
     # One server: both streaming kinds are summed, a source by its label; what is absent is unknown.
@@ -86,3 +86,18 @@ async def test_scraping():
             assert last.values == {"prompt_tokens": 5.0}
     finally:
         await runner.cleanup()
+
+
+ROLES = [
+    ('sglang:prompt_tokens_total{engine_type="prefill"} 1.0\nsglang:num_pages 2.0', "prefill"),
+    ('sglang:prompt_tokens_total{engine_type="decode"} 1.0', "decode"),
+    ('sglang:prompt_tokens_total{engine_type="unified"} 1.0', None),
+    # one exposition of both, as a proxy may make: nothing can be told apart
+    ('a{engine_type="prefill"} 1.0\na{engine_type="decode"} 1.0', None),
+    ("a 1.0", None),
+]
+
+
+@pytest.mark.parametrize(("text", "role"), ROLES)
+def test_a_server_says_which_half_it_does(text, role):
+    assert role_of(text) == role

@@ -45,7 +45,7 @@ def play(monkeypatch, tmp_path):
         driver = Driver(
             schedule=Schedule(iter(sessions), Rules(**rules)),
             session=None,
-            url=None,
+            url=lambda send: None,
             wire=wire,
             bodies=Bodies(Encoder(WordList(lexicon())), wire, policy="none", salt=""),
             headers=lambda send: {},

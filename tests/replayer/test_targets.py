@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 
+import pydantic
 import pytest
 
+from agentx import catalog
 from agentx.engine.settings import EngineSettings
 from agentx.errors import BadInput
-from agentx.replayer.targets import Endpoint, request_headers, resolve_target, session_headers
+from agentx.replayer.forecast import forecast
+from agentx.replayer.launch_recipe import host_pool, stated_facts, variables_of
+from agentx.replayer.targets import (
+    Endpoint,
+    Launch,
+    Server,
+    is_secret,
+    request_headers,
+    resolve_target,
+    session_headers,
+)
 
 FILE = """agentx: target/1
 kind: endpoint
@@ -82,3 +96,107 @@ def test_no_secret_is_kept(endpoint, tmp_path):
     kept = resolve_target(str(tmp_path / "node.yaml")).record()
     assert "hunter2" not in json.dumps(kept)
     assert kept["headers"]["X-Team"] == "infra"
+
+
+SEVERAL = [
+    (
+        "urls: [http://a:1/v1, http://b:2]",
+        ["http://a:1", "http://b:2"],
+        ["http://a:1/metrics", "http://b:2/metrics"],
+        {},
+    ),
+    (  # a router, and the servers behind it
+        "url: http://r:1\nmetrics: [http://a:1/metrics, http://b:1/metrics]",
+        ["http://r:1"],
+        ["http://a:1/metrics", "http://b:1/metrics"],
+        {},
+    ),
+    (
+        "url: http://r:1\nmetrics: {prefill: [http://p:1/metrics], decode: [http://d:1/metrics]}",
+        ["http://r:1"],
+        ["http://p:1/metrics", "http://d:1/metrics"],
+        {"http://p:1/metrics": "prefill", "http://d:1/metrics": "decode"},
+    ),
+]
+
+
+@pytest.mark.parametrize(("lines", "bases", "metrics", "roles"), SEVERAL)
+def test_several_addresses(tmp_path, lines, bases, metrics, roles):
+    path = tmp_path / "many.yaml"
+    path.write_text(f"agentx: target/1\nkind: endpoint\n{lines}\n")
+    found = resolve_target(str(path)).settings
+    assert (found.bases, found.metrics_urls, found.roles) == (bases, metrics, roles)
+
+
+NOWHERE = [
+    ("gpus: 8", "say url, the address of the server, or urls"),
+    ("url: http://a\nurls: [http://b]", "say url"),
+    ("urls: [http://a:1, http://a:1/v1]", "urls: one of them stands there twice"),
+    ("url: http://a\nmetrics: {prefil: [http://a/metrics]}", "metrics"),
+]
+
+
+@pytest.mark.parametrize(("lines", "says"), NOWHERE)
+def test_addresses_that_cannot_be_used(tmp_path, lines, says):
+    path = tmp_path / "wrong.yaml"
+    path.write_text(f"agentx: target/1\nkind: endpoint\n{lines}\n")
+    with pytest.raises(BadInput, match=says):
+        resolve_target(str(path))
+
+
+@pytest.mark.parametrize(
+    ("name", "secret"),
+    [
+        ("HF_TOKEN", True), ("OPENAI_API_KEY", True), ("--api-key", True), ("Cookie", True),
+        ("SGLANG_SIMULATE_ACC_TOKEN_MODE", False), ("--max-total-tokens", False), ("X-SMG-Routing-Key", False),
+    ],
+)  # fmt: skip
+def test_which_names_are_secrets(name, secret):
+    assert is_secret(name) == secret
+
+
+LAUNCHED = [entry.name for entry in catalog.entries("targets") if entry.name.startswith("sglang-")]
+
+
+@pytest.mark.parametrize("name", LAUNCHED)
+def test_a_shipped_recipe_loads_and_can_be_forecast(name, tmp_path):
+    settings = resolve_target(name).settings
+    assert isinstance(settings, Launch)
+    assert variables_of(settings)[-1].startswith("GLM_5_2") or "SGLANG_IMAGE" in variables_of(settings)
+    found = forecast("coding-agent", target=name, sets=["measure.sessions=1", "target.price.gpu_hour=2"])
+    assert found.turns > 0
+    assert found.dollars is not None
+
+
+def test_the_host_variant_is_the_recipe_with_a_host_tier():
+    plain, host = (resolve_target(f"sglang-mi325x-glm-5.2-fp8{variant}").settings for variant in ("", "-host"))
+    assert host.model_copy(update={"arguments": []}) == plain
+    assert host_pool(plain) is None
+    assert host_pool(host).needed == 211 * 10**9 * 8
+    assert stated_facts(host)["max_total_num_tokens"] == stated_facts(host)["context"] == 2**20
+
+
+def keys(model: type[pydantic.BaseModel], prefix: str = "") -> set[str]:
+    found = set()
+    for name, info in model.model_fields.items():
+        inner = info.annotation
+        nested = isinstance(inner, type) and issubclass(inner, pydantic.BaseModel)
+        found |= keys(inner, f"{prefix}{name}.") if nested else {prefix + name}
+    return found
+
+
+def test_the_reference_names_every_key():
+    text = (Path(__file__).parents[2] / "docs/reference/target.md").read_text()
+    listed = {
+        heading: {
+            key
+            for cell in re.findall(r"^\| (`[a-z_.]+`(?:, `[a-z_.]+`)*) \|", part, re.MULTILINE)
+            for key in re.findall(r"`(.+?)`", cell)
+        }
+        for heading, _, part in (section.partition("\n") for section in text.split("\n## ")[1:])
+    }
+    shared = listed["Any server: `endpoint` and `launch`"]
+    assert shared == keys(Server) | {"kind"}
+    assert shared | listed["`endpoint`"] == keys(Endpoint)
+    assert shared | listed["`launch`"] == keys(Launch)
+    assert listed["`engine`"] | {"kind"} == keys(EngineSettings)

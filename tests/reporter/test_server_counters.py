@@ -107,3 +107,23 @@ def test_the_pool_is_a_gauge_at_the_end(attempt, run):
     both = [made(-1, "one"), made(-1, "two"), made(9, "one", pool=8000, host_total=100), made(9, "two", pool=8000)]
     found = counted(run([attempt()], samples=both))
     assert (found.pool, found.host_pool) == (16000, None)  # the host tier of one endpoint is not known
+
+
+def test_of_pools_each_is_asked_for_its_half(attempt, run):
+    """Both count a request that passes both; a sum of the two would be twice the prompts."""
+
+    def made(at, endpoint, role, **values):
+        return Sample(at, endpoint, values, {"role": role, "gauges": {"pool": 1000 if role == "prefill" else 7000}})
+
+    prefill = {"prompt_tokens": 100.0, "cached_device": 40.0, "requests": 2.0, "generation_tokens": 2.0}
+    decode = {"prompt_tokens": 100.0, "cached_device": 0.0, "requests": 2.0, "generation_tokens": 50.0}
+    zero = dict.fromkeys(prefill, 0.0)
+    samples = [
+        made(0.0, "p", "prefill", **zero), made(9.0, "p", "prefill", **prefill),
+        made(0.0, "d", "decode", **zero), made(9.0, "d", "decode", **decode),
+    ]  # fmt: skip
+    found = counters_of(run(samples=samples), [attempt(sent=1.0)])
+    assert (found.prompt, found.cached, found.requests, found.generated, found.pool) == (100, 40, 2, 50, 1000)
+    # of the decode pool alone, what was cached is not known
+    found = counters_of(run(samples=samples[2:]), [attempt(sent=1.0)])
+    assert (found.prompt, found.cached, found.generated) == (None, None, 50)
