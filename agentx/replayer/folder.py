@@ -8,7 +8,7 @@ import shutil
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,8 @@ EMBEDDED_TEMPLATE = {"start": 1, "per_message": 1}  # the embedded engine: a mar
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What is known of a run when it begins. `words` None: the whole lexicon, with the embedded engine's ids."""
+    """What is known of a run when it begins. `words` None: the whole lexicon, with the embedded engine's ids. `more` is
+    kept beside it: how the server was launched, what each of several told."""
 
     plan: Plan
     target: Target
@@ -42,7 +43,7 @@ class Facts:
     words: WordList | None
     copied: bool
     embedded: bool
-    launched: Mapping[str, Any] | None = None
+    more: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def template(self) -> Mapping[str, int] | None:
@@ -69,8 +70,7 @@ class Facts:
         }
         if self.plan.acceptance is not None:
             kept["acceptance"] = stated(self.plan.acceptance, self.server)
-        if self.launched is not None:
-            kept["launch"] = dict(self.launched)
+        kept.update(self.more)
         if self.template is not None:
             kept["template"] = dict(self.template)
         return kept

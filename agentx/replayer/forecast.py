@@ -29,8 +29,8 @@ from agentx.replayer.launch_recipe import stated_facts
 from agentx.replayer.moves import MEASURE, Cancel, Cut, Done, Ended, Fate, Send, Wait
 from agentx.replayer.order import Order, fates_of, order_of, source_of
 from agentx.replayer.plan import Plan
-from agentx.replayer.probe import server_facts
 from agentx.replayer.schedule import Schedule
+from agentx.replayer.servers import facts_of_all
 from agentx.replayer.starts import CALL, PER_TOKEN
 from agentx.replayer.targets import Launch, request_headers
 
@@ -106,7 +106,7 @@ async def _server(order: Order) -> dict[str, Any]:
     if isinstance(settings, Launch):
         return stated_facts(settings)
     async with open_session(request_headers(settings)) as session:
-        return await server_facts(session, settings.base, settings.model)
+        return (await facts_of_all(session, settings))[0]
 
 
 def _forecast(order: Order, facts: Facts) -> Forecast:

@@ -55,10 +55,9 @@ _TOLD = (  # fields of SGLang's /server_info that say what was measured
 async def server_facts(session: aiohttp.ClientSession, base: str, model: str | None) -> dict[str, Any]:
     """`model`, `context` and whatever else the server tells. Raises Unreachable, BadInput when it names no model."""
     models = await _ask(session, "GET", f"{base}/v1/models", must_answer=True)
-    info = await _ask(session, "GET", f"{base}/server_info") or await _ask(session, "GET", f"{base}/get_server_info")
     cards = models.get("data") if isinstance(models, dict) else None
     card = next((each for each in cards or [] if isinstance(each, dict) and model in (None, each.get("id"))), {})
-    facts = _picked(info) if isinstance(info, dict) else {}
+    facts = await told_by(session, base)
     facts["model"] = model or card.get("id") or facts.get("model_path")
     if not isinstance(facts["model"], str):
         raise BadInput(f"{base} does not say which model it serves", hint="name it: --set target.model=NAME")
@@ -66,6 +65,12 @@ async def server_facts(session: aiohttp.ClientSession, base: str, model: str | N
     if isinstance(context, int) and context > 0:
         facts["context"] = context
     return facts
+
+
+async def told_by(session: aiohttp.ClientSession, base: str) -> dict[str, Any]:
+    """What a server's `/server_info` tells; empty for one that does not answer."""
+    info = await _ask(session, "GET", f"{base}/server_info") or await _ask(session, "GET", f"{base}/get_server_info")
+    return _picked(info) if isinstance(info, dict) else {}
 
 
 def _picked(info: Mapping[str, Any]) -> dict[str, Any]:

@@ -31,9 +31,10 @@ from agentx.replayer.drive import Driver
 from agentx.replayer.folder import Facts, check_free, copy_trace, default_folder
 from agentx.replayer.order import Order, fates_of, order_of, source_of, trace_notes
 from agentx.replayer.plan import Plan
-from agentx.replayer.probe import confirmed_words, server_facts
+from agentx.replayer.probe import confirmed_words
 from agentx.replayer.progress import Progress
 from agentx.replayer.schedule import Schedule
+from agentx.replayer.servers import facts_of_all
 from agentx.replayer.serving import Serving, serving
 from agentx.replayer.source import Source
 from agentx.replayer.targets import Endpoint, request_headers, session_headers
@@ -98,26 +99,17 @@ async def areplay(
 async def _run(order: Order, served: Serving, *, cold: bool, progress: bool, signals: bool) -> None:
     plan, endpoint = order.plan, served.endpoint
     async with open_session(request_headers(endpoint)) as session:
-        server = await server_facts(session, endpoint.base, endpoint.model)
+        server, servers = await facts_of_all(session, endpoint)
         check_server(plan.acceptance, server)
         embedded = "engine_rules" in server
         words = None if embedded else await confirmed_words(session, endpoint.base, server["model"])
         if words is None and not embedded and plan.wire not in TEXT_WIRES:
             raise BadInput(f"{endpoint.base} has no /tokenize, so its token ids are not known", hint="wire: chat")
         await served.warm_up(session, order, server, words)
-        proof = [await _prove(plan, session, endpoint, server, words)] if cold else []
+        proof = [await _prove(plan, session, base, server, words) for base in endpoint.bases if cold]
         copied = copy_trace(order.trace, order.out, always=order.made)
-        facts = Facts(
-            plan,
-            order.target,
-            order.trace,
-            order.salt,
-            server,
-            words,
-            copied,
-            embedded,
-            None if served.launched is None else served.launched.facts,
-        )
+        more = {**served.facts, **({"servers": servers} if servers else {})}
+        facts = Facts(plan, order.target, order.trace, order.salt, server, words, copied, embedded, more)
         settings, start = facts.settings(), time.monotonic()
         writer = ResultsWriter(order.out, settings, time.time())
         with contextlib.closing(writer):
@@ -137,11 +129,11 @@ async def _run(order: Order, served: Serving, *, cold: bool, progress: bool, sig
 
 
 async def _prove(
-    plan: Plan, session: ClientSession, endpoint: Endpoint, server: Mapping[str, Any], words: WordList | None
+    plan: Plan, session: ClientSession, base: str, server: Mapping[str, Any], words: WordList | None
 ) -> str:
     """Prove that the cache can be seen and emptied, on the wire of the plan."""
     wire, page = Wire(plan.wire, server["model"]), server.get("page_size") or 1
-    return await prove_cold(session, endpoint.base, wire, words or WordList(lexicon()), page, time.monotonic)
+    return await prove_cold(session, base, wire, words or WordList(lexicon()), page, time.monotonic)
 
 
 def _driver(

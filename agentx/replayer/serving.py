@@ -42,6 +42,11 @@ class Serving:
             known = words or WordList(lexicon())
             self.notes.append(await warm_up(session, self.endpoint.base, wire, known, server, lanes))
 
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What a run folder keeps of how it was started."""
+        return {} if self.launched is None else {"launch": self.launched.facts}
+
     def ending(self) -> list[str]:
         """What is to be said when the run is over."""
         code = None if self.launched is None else self.launched.ended

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Any
 
@@ -40,6 +40,8 @@ class About:
     seed: int | None
     salt: str | None
     notes: tuple[str, ...]
+    servers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # what each of several told, by its address
+    addresses: int = 1  # that the target gave turns to
 
     @property
     def whole(self) -> bool:
@@ -69,6 +71,8 @@ def about(run: RunResults) -> About:
         seed=plan.get("seed", run.settings.get("seed")),
         salt=_text(run.settings.get("salt")),
         notes=run.notes,
+        addresses=len(urls) if isinstance(urls := target.get("urls"), list) and urls else 1,
+        servers={url: _map(told) for url, told in _map(run.settings.get("servers")).items()},
     )
 
 

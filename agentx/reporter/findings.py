@@ -39,7 +39,7 @@ def findings(about: About, metrics: Metrics) -> tuple[Finding, ...]:
     """All that were found."""
     replies = (*_replies(metrics), *_acceptance(metrics.acceptance))
     own = (*_wholeness(about, metrics), *_pauses(about), *_client(metrics), *replies, *_adjusted(metrics))
-    return (*own, *_reuse(about, metrics), *_always(about))
+    return (*own, *_reuse(about, metrics), *_several(about), *_always(about))
 
 
 def counted(number: int, noun: str) -> str:
@@ -266,6 +266,24 @@ def _lost(seen: Reuse) -> Iterator[Finding]:
         yield Finding("models", f"The trace names {ideal.models} models; all turns went to one.")
     if ideal.arrivals:
         yield Finding("arrivals", "The sessions' arrival times were not used: a session began when a lane was free.")
+
+
+def _several(about: About) -> Iterator[Finding]:
+    """What follows from more than one server: a cache of each, and what they do not have in common."""
+    if about.addresses > 1:
+        yield Finding(
+            "several_servers",
+            f"Sessions were dealt out to {about.addresses} servers, each with a cache of its own; the ideal is of one.",
+        )
+    names = {name for told in about.servers.values() for name in told} - {"role"}
+    for name in sorted(names):
+        by_role: dict[object, dict[str, list[str]]] = {}
+        for url, told in about.servers.items():
+            by_role.setdefault(told.get("role"), {}).setdefault(str(told.get(name, "not told")), []).append(url)
+        for values in by_role.values():
+            if len(values) > 1:
+                said = "; ".join(f"{value} ({', '.join(urls)})" for value, urls in sorted(values.items()))
+                yield Finding("servers_differ", f"The servers differ in {name}: {said}.")
 
 
 def _always(about: About) -> Iterator[Finding]:
