@@ -1,10 +1,13 @@
 """The run folder: what was sent and what came of it, complete enough to recompute what was sent.
 
     run.json        resolved plan, target, salt, seed, environment, word list, trace (path, sha256), written first
-    results.agx     frames: `results` (version, wall clock of second 0), `attempt`, `play`, `sample`, `note`, `end`
+    results.agx     frames: `results` (version, wall clock of second 0), `begun` and `play` (a play's first turn, and
+                    its end), `attempt`, `sample`, `note`, `end`
+    results-W.agx   the attempts and plays of worker W, and its own `end`, where several workers played
     trace.trace     a copy of the trace, when it is small
 
-Records are flushed one by one: Ctrl-C and kill -9 leave a readable folder, which without `end` is a partial run.
+Records are flushed one by one: Ctrl-C and kill -9 leave a readable folder, which without `end` is a partial run. A
+worker whose file has no `end` was lost; what it had recorded counts. All files are read as one.
 """
 
 from __future__ import annotations
@@ -12,10 +15,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from agentx.core import Attempt, Cached, Chunk, Failure, Play, Sample
 from agentx.errors import BadInput
@@ -58,6 +62,12 @@ class RunResults:
     end: Mapping[str, Any] | None = None
     tear: Tear | None = None
     unknown: tuple[tuple[str, Mapping[str, Any]], ...] = field(default=())
+    workers: tuple[Mapping[str, Any] | None, ...] = ()  # the end of each worker's own file, where several played
+
+    @property
+    def ends(self) -> list[Mapping[str, Any]]:
+        """What each process that played says of itself at its end; those that were lost say nothing."""
+        return [end for end in self.workers or (self.end,) if end is not None]
 
     @property
     def complete(self) -> bool:
@@ -104,22 +114,30 @@ def sha256_of(path: Path) -> str:
     return found.hexdigest()
 
 
-class ResultsWriter:
-    """Writes a new run folder. Raises BadInput when it holds results already, WriteFailed when the disk is full."""
+class Frames(Protocol):
+    """Where records go: a file, or whatever brings them to one."""
 
-    def __init__(self, folder: Path | str, settings: Mapping[str, Any], wall: float) -> None:
-        self.folder = Path(folder)
-        if (self.folder / RESULTS).exists():
-            raise BadInput("holds a run already", file=self.folder, hint="choose another folder or remove it")
-        self._file = FrameWriter(self.folder / RESULTS)
-        try:
-            (self.folder / SETTINGS).write_text(json.dumps(settings, indent=1, sort_keys=True) + "\n")
-        except OSError as error:
-            raise BadInput(f"cannot be written: {error.strerror}", file=self.folder / SETTINGS) from None
-        self._record("results", {"version": VERSION, "wall": wall})
+    def write(self, kind: str, body: dict[str, Any]) -> None: ...
+
+    def flush(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class Records:
+    """Writes records as frames. Raises WriteFailed when the disk is full."""
+
+    def __init__(self, file: Frames, head: Mapping[str, Any]) -> None:
+        self._file = file
+        self._record("results", {"version": VERSION, **head})
 
     def attempt(self, attempt: Attempt) -> None:
         self._record("attempt", _body(attempt))
+
+    def begun(self, session: str, play: int, lane: int, turns: int, started: float) -> None:
+        """A play's first turn is sent: what is known of the play if nothing more comes of it."""
+        fields = {"session": session, "play": play, "lane": lane, "turns": turns, "started": started}
+        self._record("begun", fields)
 
     def play(self, play: Play) -> None:
         self._record("play", _body(play))
@@ -145,21 +163,61 @@ class ResultsWriter:
         self._file.flush()
 
 
+class ResultsWriter(Records):
+    """Writes a new run folder. Raises BadInput when it holds results already, WriteFailed when the disk is full."""
+
+    def __init__(self, folder: Path | str, settings: Mapping[str, Any], wall: float) -> None:
+        self.folder = Path(folder)
+        if (self.folder / RESULTS).exists():
+            raise BadInput("holds a run already", file=self.folder, hint="choose another folder or remove it")
+        file = FrameWriter(self.folder / RESULTS)
+        try:
+            (self.folder / SETTINGS).write_text(json.dumps(settings, indent=1, sort_keys=True) + "\n")
+        except OSError as error:
+            raise BadInput(f"cannot be written: {error.strerror}", file=self.folder / SETTINGS) from None
+        super().__init__(file, {"wall": wall})
+
+
+def part_path(folder: Path, worker: int) -> Path:
+    """Where a worker's own records lie."""
+    return folder / f"results-{worker}.agx"
+
+
 def read_results(folder: Path | str) -> RunResults:
     """Read a run folder. Raises BadInput when it is not one, or was written by a newer version."""
     folder = Path(folder)
     settings = _settings(folder)
-    reader = FrameReader(folder / RESULTS)
+    head, records, tear = _read(folder / RESULTS)
+    if isinstance(workers := settings.get("workers"), list):
+        paths = [part_path(folder, number) for number in range(len(workers))]
+        parts = [_read(path) for path in paths if path.exists() and path.stat().st_size]
+        ends = {part_head.get("worker"): part["end"] for part_head, part, _ in parts}
+        records["workers"] = tuple(ends.get(number) for number in range(len(workers)))
+        for name, at in (("attempts", _ended), ("plays", _play_ended), ("unknown", None)):
+            together = chain(records[name], *(part[name] for _, part, _ in parts))
+            records[name] = tuple(together if at is None else sorted(together, key=at))
+        tear = tear or next((torn for _, _, torn in parts if torn is not None), None)
+    return RunResults(folder=folder, settings=settings, wall=float(head.get("wall", 0.0)), tear=tear, **records)
+
+
+def _ended(attempt: Attempt) -> float:
+    return attempt.sent if attempt.end is None else attempt.end
+
+
+def _play_ended(play: Play) -> float:
+    return play.ended
+
+
+def _read(path: Path) -> tuple[dict[str, Any], dict[str, Any], Tear | None]:
+    """The head of a results file, its records by kind, and where it is torn."""
+    reader = FrameReader(path)
     frames = iter(reader)
     kind, head = next(frames, ("", {}))
     if kind != "results":
-        raise BadInput("this is not a results file", file=folder / RESULTS)
+        raise BadInput("this is not a results file", file=path)
     if head.get("version") != VERSION:
-        raise BadInput(
-            f"results version {head.get('version')} is not the {VERSION} that this agentx reads", file=folder / RESULTS
-        )
-    records = _collect(frames, folder / RESULTS)
-    return RunResults(folder=folder, settings=settings, wall=float(head.get("wall", 0.0)), tear=reader.tear, **records)
+        raise BadInput(f"results version {head.get('version')} is not the {VERSION} that this agentx reads", file=path)
+    return head, _collect(frames, path), reader.tear
 
 
 def _settings(folder: Path) -> dict[str, Any]:
@@ -179,13 +237,18 @@ def _settings(folder: Path) -> dict[str, Any]:
 
 def _collect(frames: Iterator[tuple[str, dict[str, Any]]], path: Path) -> dict[str, Any]:
     attempts, plays, samples, notes, unknown = [], [], [], [], []
+    begun: dict[tuple[str, int], Play] = {}
     end = None
     for kind, body in frames:
         try:
             if kind == "attempt":
                 attempts.append(_attempt(body))
+            elif kind == "begun":
+                open_play = _open_play(body)
+                begun[open_play.session, open_play.play] = open_play
             elif kind == "play":
                 plays.append(_value(Play, body))
+                begun.pop((plays[-1].session, plays[-1].play), None)
             elif kind == "sample":
                 samples.append(_value(Sample, body))
             elif kind == "note":
@@ -196,6 +259,7 @@ def _collect(frames: Iterator[tuple[str, dict[str, Any]]], path: Path) -> dict[s
                 unknown.append((kind, body))
         except (TypeError, KeyError, ValueError) as error:
             raise BadInput(f"a {kind} record is not whole: {error}", file=path) from None
+    plays += _cut(begun, attempts)
     return {
         "attempts": tuple(attempts),
         "plays": tuple(plays),
@@ -204,6 +268,25 @@ def _collect(frames: Iterator[tuple[str, dict[str, Any]]], path: Path) -> dict[s
         "unknown": tuple(unknown),
         "end": end,
     }
+
+
+def _open_play(body: dict[str, Any]) -> Play:
+    open_play: Play = _value(
+        Play, {**body, "outcome": "cut", "sent": 0, "completed": 0, "ended": body["started"], "unrecorded": True}
+    )
+    return open_play
+
+
+def _cut(begun: Mapping[tuple[str, int], Play], attempts: Sequence[Attempt]) -> Iterator[Play]:
+    """Plays whose end was not recorded, as the records of their turns tell them."""
+    turns: dict[tuple[str, int], dict[int, Attempt]] = {}
+    for attempt in attempts:
+        turns.setdefault((attempt.session, attempt.play), {})[attempt.turn] = attempt
+    for key, play in begun.items():
+        final = turns.get(key, {})
+        ended = max((_ended(attempt) for attempt in final.values()), default=play.started)
+        completed = sum(attempt.ok for attempt in final.values())
+        yield replace(play, sent=len(final), completed=completed, ended=ended)
 
 
 _SCALARS = (int, float, str)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,8 @@ from hypothesis import strategies as st
 
 from agentx.core import Attempt, Cached, Chunk, Failure, Play, Sample
 from agentx.errors import BadInput
-from agentx.frames import encode
-from agentx.results import RESULTS, ResultsWriter, RunResults, read_results
+from agentx.frames import FrameWriter, encode
+from agentx.results import RESULTS, Records, ResultsWriter, RunResults, part_path, read_results
 
 DATA = Path(__file__).parent / "data"
 SETTINGS = {"plan": {"wire": "chat"}, "salt": "s", "trace": {"path": "a.trace", "sha256": "0"}}
@@ -163,3 +164,42 @@ def test_the_folders_own_copy_of_the_trace_comes_first(tmp_path: Path) -> None:
     assert read_results(tmp_path).trace_path == Path("a.trace")
     (tmp_path / "trace.trace").write_bytes(b"")
     assert read_results(tmp_path).trace_path == tmp_path / "trace.trace"
+
+
+def test_a_play_whose_end_is_not_recorded_is_cut_with_its_turns(tmp_path):
+    writer = ResultsWriter(tmp_path, {}, 0.0)
+    writer.begun("a", 0, 2, 5, 1.5)
+    writer.begun("b", 0, 3, 4, 1.5)
+    writer.attempt(replace(attempt(0), session="a", end=2.0))
+    writer.attempt(replace(attempt(1, ok=False), session="a", end=4.0))
+    writer.attempt(replace(attempt(0), session="b", end=3.0))
+    writer.play(Play("b", 0, 3, "done", 1, 1, 1, 1.5, 3.0))
+    writer.close()
+    run = read_results(tmp_path)
+    known, cut = run.plays
+    assert (known.session, known.outcome) == ("b", "done")
+    assert (cut.session, cut.lane, cut.outcome, cut.turns, cut.sent, cut.completed) == ("a", 2, "cut", 5, 2, 1)
+    assert (cut.started, cut.ended) == (1.5, 4.0)
+    assert run.books().balanced
+    assert run.books().turns_unsent == 3
+
+
+def test_the_files_of_workers_are_read_as_one(tmp_path):
+    writer = ResultsWriter(tmp_path, {"workers": [{"pid": 1}, {"pid": 2}, {"pid": 3}]}, 5.0)
+    for number, (name, end) in enumerate((("a", 3.0), ("b", 2.0))):
+        part = Records(FrameWriter(part_path(tmp_path, number)), {"worker": number})
+        part.begun(name, 0, number, 2, 0.0)
+        part.attempt(replace(attempt(), session=name, worker=number, end=end))
+        if name == "b":
+            part.play(Play("b", 0, 1, "done", 1, 1, 1, 0.0, end))
+            part.end("done", end, {"cpu_seconds": 1.0})
+        part.close()
+    writer.end("partial", 9.0, {"lost": [[0, 3.5], [2, 0.0]]})
+    run = read_results(tmp_path)
+    assert [one.session for one in run.attempts] == ["b", "a"]  # in the order of their ends
+    assert [(play.session, play.outcome) for play in run.plays] == [("b", "done"), ("a", "cut")]
+    assert [end and end["outcome"] for end in run.workers] == [None, "done", None]
+    assert run.ends == [{"cpu_seconds": 1.0, "outcome": "done", "at": 2.0}]
+    assert not run.complete
+    assert run.wall == 5.0
+    assert run.books().balanced

@@ -18,6 +18,7 @@ EPILOG = """examples:
   agentx replay a.trace --salt 3fa9c1d0                                the words of an earlier run
   agentx replay a.trace --plan agentx-c4 --dry-run                     what would be sent, how long, at what cost
   agentx replay a.trace --target http://127.0.0.1:30000 --cold prove   with a cache that is known to be empty
+  agentx replay a.trace --sessions 256 --workers 4                     four processes, 64 of the sessions each
 
 Without a plan every session is played once, one at a time, with pauses scaled and capped so that they end in minutes.
 The report goes to stdout. Ctrl-C ends the run and writes its books; again, it ends the process.
@@ -42,6 +43,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--cold", choices=["prove"], metavar="prove",
         help="first prove that the cache can be seen and emptied (a prompt must hit, and miss after a flush)",
     )  # fmt: skip
+    parser.add_argument(
+        "--workers", type=int, default=1, metavar="N", help="processes that share the plan (default: %(default)s)"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -56,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
     out = None if args.out is None else Path(args.out)
     result = replay(
         args.trace, plan=args.plan, target=args.target, out=out, sets=sets, salt=args.salt,
-        cold=args.cold is not None, progress=True, signals=True,
+        cold=args.cold is not None, workers=args.workers, progress=True, signals=True,
     )  # fmt: skip
     print(f"agentx replay: results in {result.folder}", file=sys.stderr)
     from agentx.reporter.reporting import report  # only now: the first request should not wait for it

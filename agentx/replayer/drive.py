@@ -7,7 +7,6 @@ goes wrong in a record can be lost in a task, and the order of records is the or
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -18,7 +17,7 @@ from typing import Any
 import aiohttp
 from yarl import URL
 
-from agentx.core import Attempt, Sample
+from agentx.core import Attempt
 from agentx.errors import BadInput
 from agentx.replayer.bodies import Bodies
 from agentx.replayer.client import Clock, Silence, exchange_with
@@ -26,17 +25,20 @@ from agentx.replayer.counters import Scraper
 from agentx.replayer.exchange import Exchange, attempt_of
 from agentx.replayer.moves import Cancel, Cut, Done, Ended, Event, Failed, Key, OnFailure, Send, Wait
 from agentx.replayer.progress import LoopLag, Progress, seldom_collecting
+from agentx.replayer.sampling import Sampler
 from agentx.replayer.schedule import Schedule
 from agentx.replayer.wires import Wire
-from agentx.results import ResultsWriter
+from agentx.results import Records
 
-SAMPLE_EVERY = 5.0  # s between samples of the server's counters
 LOOK_EVERY = 0.25  # s between refreshes of the bar
 
 
 @dataclass(slots=True)
 class Driver:
-    """Everything that one run needs. `url` gives the address of a turn, `headers` the headers of a play's requests."""
+    """Everything that one run needs. `url` gives the address of a turn, `headers` the headers of a play's requests.
+
+    `look` is called after each step of the schedule.
+    """
 
     schedule: Schedule
     session: aiohttp.ClientSession
@@ -44,7 +46,7 @@ class Driver:
     wire: Wire
     bodies: Bodies
     headers: Callable[[Send], Mapping[str, str]]
-    writer: ResultsWriter
+    writer: Records
     scraper: Scraper
     silence: Silence
     clock: Clock
@@ -52,34 +54,39 @@ class Driver:
     run_id: str
     on_overflow: OnFailure  # what a turn means that the server refuses as too long
     measured: float | None = None  # s of the plan's window
+    worker: int = 0
+    look: Callable[[], None] = lambda: None
     interrupted: bool = False
     error: BadInput | None = None  # an input that could not be played: what came before it is in the books
     lag: LoopLag = field(default_factory=LoopLag)
     _tasks: dict[Key, tuple[asyncio.Task[None], Exchange]] = field(default_factory=dict)
     _ended: deque[tuple[Send, Exchange]] = field(default_factory=deque)
     _wake: asyncio.Event = field(default_factory=asyncio.Event)
-    _sample_now: asyncio.Event = field(default_factory=asyncio.Event)
+    _sampler: Sampler = field(init=False)
+    _begun: set[int] = field(default_factory=set)  # live plays of which something was sent
     _warming: bool = field(init=False)
     _broken: BaseException | None = None
 
     def __post_init__(self) -> None:
+        self._sampler = Sampler(self.scraper, self.writer)
         self._warming = self.schedule.rules.warmup > 0  # without, the first sample is the one before the run
 
     async def run(self) -> None:
         """Play until the schedule is done. Raises WriteFailed when a record cannot be written."""
         beside = [
             asyncio.ensure_future(job)
-            for job in (self._sample(), self._look(), self.lag.watch(), self.silence.watch(self._live))
+            for job in (self._sampler.watch(), self._look(), self.lag.watch(), self.silence.watch(self._live))
         ]
         for job in beside:
             job.add_done_callback(self._heard)
         try:
-            await self._record_counters(await self.scraper.sample())
+            await self._sampler.take()
             with seldom_collecting():
+                await asyncio.sleep(-self.clock())  # second 0, where it was agreed upon with others
                 while not await self._step():
                     if self._broken is not None:
                         raise self._broken
-            await self._record_counters(await (self.scraper.sample() if self.interrupted else self.scraper.settled()))
+            await self._sampler.last(settled=not self.interrupted)
         finally:
             tasks = [*beside, *(task for task, _ in self._tasks.values())]
             for task in tasks:
@@ -87,11 +94,21 @@ class Driver:
             await asyncio.gather(*tasks, return_exceptions=True)
             self.progress.close()
 
-    def interrupt(self, why: str) -> None:
+    def stop(self, why: str, *, interrupted: bool = False) -> None:
         """Send nothing more, cut what is in flight, and let the books be written."""
-        self.interrupted = True
+        self.interrupted = self.interrupted or interrupted
         self.schedule.stop(self.clock(), why)
         self._wake.set()
+
+    def wake(self) -> None:
+        """The schedule was told something: ask it again."""
+        self._wake.set()
+
+    @property
+    def outcome(self) -> str:
+        if self.interrupted:
+            return "interrupted"
+        return "failed" if self.schedule.stopped else "done"
 
     async def _step(self) -> bool:
         """Hear what has ended, do what is due, and wait for more. Returns whether all is over."""
@@ -107,7 +124,8 @@ class Driver:
             self._write_plays()
         if self._warming and not self.schedule.warming:
             self._warming = False
-            self._sample_now.set()  # what the window is measured against
+            self._sampler.soon()  # what the window is measured against
+        self.look()
         if isinstance(step, list):
             for send in step:
                 self._launch(send)
@@ -133,6 +151,9 @@ class Driver:
         timer.cancel()
 
     def _launch(self, send: Send) -> None:
+        if send.key.serial not in self._begun:
+            self._begun.add(send.key.serial)
+            self.writer.begun(send.session.key, send.play, send.lane, len(send.session.turns), self.clock())
         rid = f"{self.run_id}-{send.key.serial}-{send.key.turn}" if self.wire.kind == "generate" else None
         exchange = Exchange(
             heard=self.clock(), rid=rid, asked=send.tokens, cumulative=self.wire.cumulative, whole=self.wire.live
@@ -170,7 +191,7 @@ class Driver:
 
     def _land(self, send: Send, exchange: Exchange) -> None:
         self._tasks.pop(send.key, None)
-        attempt, reply = attempt_of(send, exchange, self.wire)
+        attempt, reply = attempt_of(send, exchange, self.wire, self.worker)
         if reply is not None:
             self.bodies.replies.keep(send.key.serial, send.key.turn, reply)
         self.writer.attempt(attempt)
@@ -180,6 +201,7 @@ class Driver:
         self.schedule.feed(end, self._event(send.key, attempt))
         if send.key.serial not in self.schedule.live:
             self.bodies.forget(send.key.serial, send.session)
+            self._begun.discard(send.key.serial)
 
     def _event(self, key: Key, attempt: Attempt) -> Event:
         if attempt.failure is None:
@@ -192,17 +214,6 @@ class Driver:
         for play in self.schedule.take_finished():
             self.writer.play(play)
             self.progress.count_play()
-
-    async def _record_counters(self, samples: list[Sample]) -> None:
-        for sample in samples:
-            self.writer.sample(sample)
-
-    async def _sample(self) -> None:
-        while True:
-            with contextlib.suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(self._sample_now.wait(), SAMPLE_EVERY)
-            self._sample_now.clear()
-            await self._record_counters(await self.scraper.sample())
 
     async def _look(self) -> None:
         while self.progress.visible:

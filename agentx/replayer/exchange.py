@@ -97,7 +97,7 @@ def thin(data: bytes, has_token: Callable[[bytes], bool]) -> bytes:
     return data[:first] + data[last + 2 :]
 
 
-def attempt_of(send: Send, exchange: Exchange, wire: Wire) -> tuple[Attempt, LiveReply | None]:
+def attempt_of(send: Send, exchange: Exchange, wire: Wire, worker: int = 0) -> tuple[Attempt, LiveReply | None]:
     """The record of one request, and the reply that goes into later prompts where history is live."""
     turn = send.session.turns[send.key.turn]
     reply = _reply(exchange, wire)
@@ -114,6 +114,7 @@ def attempt_of(send: Send, exchange: Exchange, wire: Wire) -> tuple[Attempt, Liv
         sent=exchange.sent,
         isl=turn.isl,
         osl=send.tokens,
+        worker=worker,
         phase=send.phase,
         first_byte=exchange.first_byte,
         first=first,

@@ -16,6 +16,10 @@ StartPhase = Literal["spread", "burst"]
 MEASURE, WARMUP = "measure", "warmup"  # phases of a run
 
 
+def always_send(session: Session, turn: int) -> Fate:
+    return "send"
+
+
 class Key(NamedTuple):
     """A turn of a play; `serial` numbers the plays in the order in which they began."""
 

@@ -102,11 +102,11 @@ def fates_of(facts: Facts) -> Fates:
     )
 
 
-def trace_notes(source: Source) -> Iterator[str]:
-    """What is to be said of the trace when it has been played."""
-    if source.dropped:
-        some = ", ".join(source.dropped[:5])
-        many = "1 session was" if len(source.dropped) == 1 else f"{len(source.dropped)} sessions were"
+def trace_notes(dropped: Sequence[str], torn: Sequence[str]) -> Iterator[str]:
+    """What is to be said of the trace when it has been played: of sessions that were dropped, or lost by the file."""
+    if dropped:
+        some = ", ".join(dropped[:5])
+        many = "1 session was" if len(dropped) == 1 else f"{len(dropped)} sessions were"
         yield f"{many} dropped, as nothing would have been sent: {some}"
-    if source.torn:
-        yield f"the trace is cut short: session {source.torn[0]} was played as far as it goes"
+    if torn:
+        yield f"the trace is cut short: session {torn[0]} was played as far as it goes"

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from agentx.core import Attempt
+from agentx.replayer.messages import Counted
 
 if TYPE_CHECKING:
     from agentx.replayer.client import Clock
@@ -29,8 +30,9 @@ class Progress:
         self.visible = wanted and sys.stderr.isatty()
         self._clock = clock
         self._recent: deque[tuple[float, int]] = deque()  # (end, tokens)
-        self._prompt = self._cached = self.turns = self.failed = 0
+        self._prompt = self._cached = self._tokens = self._plays = self.turns = self.failed = 0
         self._told = False
+        self._others: dict[int, Counted] = {}
         if self.visible:
             from tqdm import tqdm
 
@@ -41,14 +43,35 @@ class Progress:
         self.failed += not attempt.ok
         if attempt.completion_tokens and attempt.end is not None:
             self._recent.append((attempt.end, attempt.completion_tokens))
+            self._tokens += attempt.completion_tokens
         if attempt.cached is not None and attempt.cached.total is not None and attempt.prompt_tokens is not None:
             self._told = True
             self._prompt += attempt.prompt_tokens
             self._cached += attempt.cached.total
 
     def count_play(self) -> None:
+        self._plays += 1
         if self.visible:
             self._bar.update()
+
+    def counted(self, live: int) -> Counted:
+        """All so far, for a coordinator that shows the bar."""
+        cached = self._cached if self._told else None
+        return Counted(live, self._plays, self.turns, self.failed, self._tokens, self._prompt, cached)
+
+    def hear(self, worker: int, now: Counted) -> None:
+        """What a worker has counted so far."""
+        before = self._others.get(worker, Counted(0, 0, 0, 0, 0, 0, None))
+        self._others[worker] = now
+        self.turns += now.turns - before.turns
+        self.failed += now.failed - before.failed
+        self._prompt += now.prompt - before.prompt
+        self._cached += (now.cached or 0) - (before.cached or 0)
+        self._told = self._told or now.cached is not None
+        self._recent.append((self._clock(), now.tokens - before.tokens))
+        if self.visible:
+            self._bar.update(now.plays - before.plays)
+            self.show(sum(each.live for each in self._others.values()))
 
     def show(self, live: int) -> None:
         self._bar.set_postfix_str(self.text(live))

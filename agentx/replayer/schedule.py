@@ -32,7 +32,7 @@ from itertools import count, islice
 from operator import itemgetter
 
 from agentx.core import Play, Session
-from agentx.replayer.arrivals import Arrivals
+from agentx.replayer.intake import Intake, Taken
 from agentx.replayer.moves import (
     MEASURE,
     WARMUP,
@@ -48,8 +48,10 @@ from agentx.replayer.moves import (
     Send,
     Step,
     Wait,
+    always_send,
 )
 from agentx.replayer.plays import LivePlay, Timer
+from agentx.replayer.split import Part
 from agentx.replayer.starts import placed
 from agentx.replayer.wakes import Wakes
 from agentx.replayer.warmup import Warmup
@@ -57,11 +59,8 @@ from agentx.replayer.warmup import Warmup
 __all__ = ["Cancel", "Cut", "Done", "Ended", "Event", "Failed", "Rules", "Schedule", "Send", "Wait", "always_send"]
 
 
+WHOLE = Part()
 NUDGE = 1e-9  # s; far more than rounding can leave of a wake behind the moment that it was moved to
-
-
-def always_send(session: Session, turn: int) -> Fate:
-    return "send"
 
 
 class Schedule:
@@ -71,26 +70,27 @@ class Schedule:
     """
 
     def __init__(
-        self, sessions: Iterator[Session], rules: Rules, fate: Callable[[Session, int], Fate] = always_send
+        self,
+        sessions: Iterator[Session],
+        rules: Rules,
+        fate: Callable[[Session, int], Fate] = always_send,
+        part: Part = WHOLE,
     ) -> None:
-        self.rules = rules
+        self.rules, self.part = rules, part
         self.live: dict[int, LivePlay] = {}
-        self.empty = 0  # sessions without turns: dropped
         self.began = 0.0
         self.stopped: str | None = None  # why the run ended before its plan did
-        self._sessions = sessions
+        self._intake = Intake(sessions, rules, part)
         self._fate = fate
         self._order = count()
         self._wakes = Wakes(self.live, self._order)
-        self._played: Counter[str] = Counter()
         self._finished: list[Play] = []
         self._books: Counter[str] = Counter()
         self._warmup: Warmup | None = None  # while the run has not begun
-        self._arrivals = None if rules.rate is None else Arrivals(rules.rate)
-        self._coming: tuple[float, Session] | None = None  # the next arrival, seconds from the run's beginning
         self._free: list[int] = []  # lanes of an open loop that are free again, a heap
         self._lanes_made = 0
         self._lane_turns: Counter[int] = Counter()
+        self._most = math.inf if rules.requests is None else len(part.numbers(rules.requests))  # in flight
         self._idle_since = 0.0  # of the whole system, while nothing is in flight
         self._flying = 0
         self._begun = self._closed = self._cancelled = False
@@ -110,7 +110,7 @@ class Schedule:
         sends += self._fill(now)
         if sends:
             return sends
-        if not self.live and (self._closed or self._arrivals is None or self._expected() is None):
+        if not self.live and (self._closed or self._expected() is None):
             return Done()
         if now >= self._kill and not self._cancelled:
             self._cancelled = True
@@ -149,6 +149,11 @@ class Schedule:
         return taken
 
     @property
+    def empty(self) -> int:
+        """Sessions without turns, which are dropped."""
+        return self._intake.empty
+
+    @property
     def in_flight(self) -> int:
         return self._flying
 
@@ -174,7 +179,7 @@ class Schedule:
             self._warmup = Warmup(self.rules.warmup)
         else:
             self._start_clock(now)
-        for lane in range(self.rules.lanes or 0):
+        for lane in self.part.numbers(self.rules.lanes or 0):
             if not self._closed:
                 self._open(lane, now, first=True)
 
@@ -198,15 +203,21 @@ class Schedule:
             return [send for _, send in sends]
         if not all(map(warmup.is_warm, self.live.values())):
             return Wait(None)
+        return self._warmed(now)
+
+    def _warmed(self, now: float) -> Step | None:
+        """All lanes are warm."""
         self._hand_off(now)
         return None
 
-    def _hand_off(self, now: float) -> None:
+    def _distances(self) -> dict[int, dict[int, float]]:
+        return {serial: play.distances(self.rules.scale) for serial, play in self.live.items()}
+
+    def _hand_off(self, now: float, first: float | None = None) -> None:
         """The run begins: the next turns of all lanes are placed, whatever is still in flight."""
         self._warmup = None
         self._start_clock(now)
-        distances = {serial: play.distances(self.rules.scale) for serial, play in self.live.items()}
-        for serial, offsets in placed(distances, self.rules.phase).items():
+        for serial, offsets in placed(self._distances(), self.rules.phase, first).items():
             play = self.live[serial]
             play.place({turn: now + offset for turn, offset in offsets.items()}, now, self._order)
             self._settle(play, now)
@@ -215,24 +226,13 @@ class Schedule:
         """Give the lane its next session, if there is one and the lane has turns left."""
         if self.rules.turns is not None and self._lane_turns[lane] >= self.rules.turns:
             return
-        session = self._take()
-        if session is not None:
-            self._play(session, lane, now, first=first)
+        taken = self._intake.take()
+        if taken is not None:
+            self._play(taken, lane, now, first=first)
 
-    def _take(self) -> Session | None:
-        """The next session that has turns, if the run is to play another one."""
-        if self.rules.plays is not None and self._books["plays"] >= self.rules.plays:
-            return None
-        for session in self._sessions:
-            if session.turns:
-                return session
-            self.empty += 1
-        return None
-
-    def _play(self, session: Session, lane: int, now: float, *, first: bool = False) -> None:
-        serial = self._books["plays"]
-        play = LivePlay(serial, session, self._played[session.key], lane, now)
-        self._played[session.key] += 1
+    def _play(self, taken: Taken, lane: int, now: float, *, first: bool = False) -> None:
+        serial, session, number = taken
+        play = LivePlay(serial, session, number, lane, now)
         self._books["plays"] += 1
         self._books["turns"] += len(session.turns)
         self.live[serial] = play
@@ -243,25 +243,23 @@ class Schedule:
             self._arm(play)
 
     def _expected(self) -> float | None:
-        """When the next session arrives; None: no more do."""
-        if self._coming is None and self._arrivals is not None and (session := self._take()) is not None:
-            self._coming = (self._arrivals.next(session, self._played[session.key] > 0), session)
-        return None if self._coming is None else self.began + self._coming[0]
+        """When the next session arrives; None: no more do, or none ever does."""
+        after = self._intake.expected()
+        return None if after is None else self.began + after
 
     def _arrive(self, now: float) -> None:
         """Begin the sessions that have arrived; they are due when they did."""
-        while not self._closed and (due := self._expected()) is not None and due <= now and self._coming is not None:
-            session, self._coming = self._coming[1], None
-            self._play(session, self._lane(), due)
+        while not self._closed and (due := self._expected()) is not None and due <= now:
+            self._play(self._intake.arrived(), self._lane(), due)
 
     def _fill(self, now: float) -> list[Send]:
         """With nothing but a number of requests to keep in flight: begin as many sessions as it takes."""
         sends: list[Send] = []
-        if self.rules.lanes is None and self._arrivals is None:
+        if self.rules.lanes is None and not self._intake.opens:
             for _ in range(int(self._room)):  # each once: where none of their turns is sent, time has to pass
-                if self._closed or self._room <= 0 or (session := self._take()) is None:
+                if self._closed or self._room <= 0 or (taken := self._intake.take()) is None:
                     break
-                self._play(session, self._lane(), now)
+                self._play(taken, self._lane(), now)
                 sends += self._due(now)
         return sends
 
@@ -270,12 +268,12 @@ class Schedule:
         if self._free:
             return heapq.heappop(self._free)
         self._lanes_made += 1
-        return self._lanes_made - 1
+        return self.part.index + self.part.of * (self._lanes_made - 1)
 
     @property
     def _room(self) -> float:
         """How many more requests may be in flight."""
-        return math.inf if self.rules.requests is None else self.rules.requests - self._flying
+        return self._most - self._flying
 
     def _due(self, now: float) -> list[Send]:
         sends: list[tuple[Timer, Send]] = []
@@ -294,7 +292,10 @@ class Schedule:
         to = self._idle_since + cap
         if first <= to or now < to:
             return
-        by = first - to + NUDGE
+        self.pass_over(first - to + NUDGE, to)
+
+    def pass_over(self, by: float, to: float) -> None:
+        """Move all timers forward by so much, none before `to`."""
         for play in self.live.values():
             play.idle_since -= by
             play.move(by, to)

@@ -98,7 +98,7 @@ def _run(order: Order, salt: str, *, progress: bool, signals: bool) -> None:
                 writer.note(note)
             with seldom_collecting():
                 simulation.run()
-        for note in trace_notes(source):
+        for note in trace_notes(source.dropped, source.torn):
             writer.note(note)
         simulation.schedule.check_integrity()
         dropped = len(source.dropped) + simulation.schedule.empty

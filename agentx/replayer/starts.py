@@ -7,6 +7,7 @@ of every thread, at its recorded distance. A seed, a session and a lane always g
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
@@ -81,13 +82,20 @@ def last_of_live_threads(session: Session, position: Position) -> list[int]:
     return sorted(index for thread, index in last.items() if thread in live)
 
 
-def placed(distances: Mapping[int, Mapping[int, float]], phase: StartPhase) -> dict[int, dict[int, float]]:
+def nearest(distances: Mapping[int, Mapping[int, float]]) -> float:
+    """The distance of the first turn of all; infinite where there is none."""
+    return min((min(each.values()) for each in distances.values() if each), default=math.inf)
+
+
+def placed(
+    distances: Mapping[int, Mapping[int, float]], phase: StartPhase, first: float | None = None
+) -> dict[int, dict[int, float]]:
     """Seconds from now to each turn, by play and turn, from their distances to the starts of their plays.
 
-    spread: on one clock, whose zero is the first turn of all. burst: the first turn of every play is now.
+    spread: on one clock, whose zero is the first turn of all (`first`: one of another worker may be nearer). burst: the
+    first turn of every play is now.
     """
-    firsts = [min(each.values()) for each in distances.values() if each]
-    common = min(firsts, default=0.0)
+    common = nearest(distances) if first is None else first
     return {
         play: {turn: at - (common if phase == "spread" else min(each.values())) for turn, at in each.items()}
         for play, each in distances.items()

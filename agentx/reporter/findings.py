@@ -19,7 +19,13 @@ CUT = "cut"  # the kind of failure of a request that was in flight when the run 
 
 
 BEHIND_SECONDS, BEHIND_SHARE = 0.25, 0.1  # later than this, and than this share of the TTFT: the run fell behind
-INVALIDATING = ("books", "stopped", "fell_behind", "acceptance_off")  # the figures must not be used as they stand
+INVALIDATING = (
+    "books",
+    "stopped",
+    "worker_lost",
+    "fell_behind",
+    "acceptance_off",
+)  # the figures must not be used as they stand
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +63,8 @@ def _wholeness(about: About, metrics: Metrics) -> Iterator[Finding]:
         yield Finding("interrupted", "The run was interrupted: the figures are of the part before that.")
     elif about.state == "failed":
         yield Finding("stopped", f"The run was stopped before its end: {about.reason or 'it does not say why'}.")
+    elif about.lost:
+        yield _lost_workers(about)
     elif about.state == "partial":
         yield Finding("partial", "The run has no end record (it was killed, or still goes on): figures are partial.")
     if metrics.attempts and not metrics.completed:
@@ -67,6 +75,15 @@ def _wholeness(about: About, metrics: Metrics) -> Iterator[Finding]:
         yield Finding("nothing_measured", "No request was sent in the measured phase.")
     if books.cut and about.whole:
         yield Finding("cut", f"{books.cut} of {books.plays} plays were cut at the end; they have no job latency.")
+
+
+def _lost_workers(about: About) -> Finding:
+    each = ", ".join(f"worker {worker} at {at:.1f} s" for worker, at in about.lost)
+    return Finding(
+        "worker_lost",
+        f"Lost: {each}. Its plays were cut, what was in flight is in no figure, and from then on the load was "
+        "less than the plan's.",
+    )
 
 
 def _some_failed(metrics: Metrics) -> Iterator[Finding]:

@@ -43,7 +43,7 @@ def blocks(about: About, metrics: Metrics, findings: tuple[Finding, ...], first:
 def _head(about: About, metrics: Metrics) -> list[Block]:
     books, window = metrics.books, metrics.throughput.window
     title = f"agentx report: {about.trace or 'unknown trace'} on {about.target or 'unknown target'}"
-    state = _STATES.get(about.state, about.state)
+    state = "PARTIAL, a worker was lost" if about.lost else _STATES.get(about.state, about.state)
     if about.whole and not metrics.completed:
         state += ", but nothing was answered"
     torn = f"; the results file is {about.torn}" if about.torn else ""

@@ -93,7 +93,7 @@ async def test_all_turns_are_recorded_in_the_order_of_their_ends(play):
 
 async def test_an_interruption_cuts_what_is_in_flight(play):
     _, run = await play(
-        [session("a"), session("b")], never, lanes=2, meanwhile=lambda driver: driver.interrupt("enough")
+        [session("a"), session("b")], never, lanes=2, meanwhile=lambda driver: driver.stop("enough", interrupted=True)
     )
     assert [attempt.failure for attempt in run.attempts] == [Failure("cut", "the run ended first")] * 2
     assert [play.outcome for play in run.plays] == ["cut", "cut"]

@@ -1,0 +1,133 @@
+"""Plays what was resolved: alone in this process, or by several workers; from here on everything is in the folder."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import secrets
+import signal
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from aiohttp import ClientSession
+
+from agentx.errors import BadInput
+from agentx.replayer.counters import Scraper
+from agentx.replayer.folder import Facts
+from agentx.replayer.order import fates_of, source_of, trace_notes
+from agentx.replayer.progress import Progress
+from agentx.replayer.sampling import Sampler
+from agentx.replayer.schedule import Schedule
+from agentx.replayer.split import Part, split_words
+from agentx.replayer.targets import Endpoint
+from agentx.replayer.worker import Job, driver_of
+from agentx.replayer.workers import LEAD, Coordinator, lead, processes
+from agentx.results import ResultsWriter
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How a run is made; what is sent does not hang on any of it."""
+
+    cold: bool = False
+    workers: int = 1
+    progress: bool = False
+    signals: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Playing:
+    """All that a run needs when everything that can be refused was not. `ending` gives notes when it is over."""
+
+    facts: Facts
+    out: Path
+    endpoint: Endpoint
+    session: ClientSession
+    notes: Sequence[str]
+    ending: Callable[[], Iterable[str]]
+    options: Options
+
+    async def alone(self) -> None:
+        """Play all of it in this process."""
+        facts, settings, start = self.facts, self.facts.settings(), time.monotonic()
+
+        def clock() -> float:
+            return time.monotonic() - start
+
+        writer = ResultsWriter(self.out, settings, time.time())
+        with contextlib.closing(writer):
+            source, run_id = source_of(facts), secrets.token_hex(4)
+            schedule = Schedule(iter(source), facts.plan.rules, fates_of(facts))
+            driver = driver_of(
+                facts,
+                schedule,
+                self.endpoint,
+                self.session,
+                writer,
+                clock,
+                run_id=run_id,
+                progress=self.options.progress,
+            )
+            for note in self.notes:
+                writer.note(note)
+            with self._signals(driver.stop):
+                await driver.run()
+            for note in (*trace_notes(source.dropped, source.torn), *self.ending()):
+                writer.note(note)
+            schedule.check_integrity()
+            dropped = len(source.dropped) + schedule.empty
+            writer.end(driver.outcome, clock(), {**driver.facts(), "dropped_sessions": dropped})
+        if driver.error is not None:
+            raise driver.error
+
+    async def together(self, headers: Mapping[str, str]) -> None:
+        """Let several workers play it, a part each."""
+        plan, count, run_id, options = self.facts.plan, self.options.workers, secrets.token_hex(4), self.options
+        parts = [Part(each, count) for each in range(count)]
+        jobs = [Job(part, self.facts, self.endpoint, headers, run_id, self.out, options.progress) for part in parts]
+        async with processes(jobs) as links:
+            crew = Coordinator(links, plan.rules)
+            told = [{"pid": ready.pid, "node": ready.node} for ready in await crew.ready()]
+            settings, start = {**self.facts.settings(), "workers": told}, time.monotonic() + LEAD
+
+            def clock() -> float:
+                return time.monotonic() - start
+
+            writer = ResultsWriter(self.out, settings, time.time() + LEAD)
+            with contextlib.closing(writer):
+                for note in (*self.notes, *split_words(plan.load, count)):
+                    writer.note(note)
+                scraper = Scraper(self.session, self.endpoint.metrics_urls, clock, self.endpoint.roles)
+                progress = Progress(clock, plan.measure.sessions, wanted=options.progress)
+                with self._signals(crew.stop):
+                    await lead(crew, clock, [start] * count, Sampler(scraper, writer), progress)
+                for note in (*trace_notes(*crew.told()), *self.ending()):
+                    writer.note(note)
+                writer.end(crew.outcome, clock(), crew.facts(plan.measure.seconds))
+        if crew.error is not None:
+            raise BadInput(crew.error)
+
+    def _signals(self, stop: Callable[..., None]) -> contextlib.AbstractContextManager[None]:
+        return _signals(stop) if self.options.signals else contextlib.nullcontext()
+
+
+@contextlib.contextmanager
+def _signals(stop: Callable[..., None]) -> Iterator[None]:
+    """The first SIGINT or SIGTERM ends the run with its books; a second SIGINT ends the process at once."""
+    loop = asyncio.get_running_loop()
+    both = (signal.SIGINT, signal.SIGTERM)
+
+    def first(name: str) -> None:
+        for each in both:
+            loop.remove_signal_handler(each)
+        stop(name, interrupted=True)
+
+    for each in both:
+        loop.add_signal_handler(each, first, f"interrupted by {each.name}")
+    try:
+        yield
+    finally:
+        for each in both:
+            loop.remove_signal_handler(each)
