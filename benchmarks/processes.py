@@ -29,8 +29,15 @@ class Cost:
     processes: int
 
 
-def run(command: Sequence[str], log: Path, *, env: Mapping[str, str] | None = None, cwd: Path | None = None) -> Cost:
-    """Run to the end, output into `log`. Raises SystemExit with the log's end where the command fails."""
+def run(
+    command: Sequence[str],
+    log: Path,
+    *,
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    codes: Sequence[int] = (0,),
+) -> Cost:
+    """Run to the end, output into `log`. Raises SystemExit with the log's end where it ends with none of `codes`."""
     with log.open("w") as out:
         started = time.monotonic()
         process = subprocess.Popen(
@@ -48,7 +55,7 @@ def run(command: Sequence[str], log: Path, *, env: Mapping[str, str] | None = No
         wall = time.monotonic() - started
     _, status, usage = ended
     process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode != 0:
+    if process.returncode not in codes:
         tail = "\n".join(log.read_text(errors="replace").splitlines()[-40:])
         raise SystemExit(f"{' '.join(command)}\nended with {process.returncode}:\n{tail}")
     return Cost(started, max(sum(seen.values()), usage.ru_utime + usage.ru_stime), wall, peak, most)
