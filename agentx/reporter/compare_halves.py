@@ -6,13 +6,12 @@ depend on how long it went on.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agentx.core import Attempt
 from agentx.reporter.throughput import MEASURED, Window, cached_tokens
-from agentx.reporter.turns import finished
+from agentx.reporter.turns import mean_in_flight
 from agentx.results import RunResults
 
 DRIFT = 0.2  # a quantity that changes by more than this from half to half drifts
@@ -55,9 +54,8 @@ def _half(attempts: Sequence[Attempt], start: float, stop: float, *, last: bool)
         if one.prompt_tokens is not None and (hit := cached_tokens(one)) is not None
     ]
     total = sum(prompt for prompt, _ in told)
-    busy = (max(0.0, min(stop, done) - max(start, one.sent)) for one in attempts if (done := finished(one)) is not None)
     return Half(
         isl=sum(prompts) / len(prompts) if prompts else None,
-        in_flight=math.fsum(busy) / (stop - start),
+        in_flight=mean_in_flight(attempts, start, stop),
         reuse=sum(hit for _, hit in told) / total if total else None,
     )

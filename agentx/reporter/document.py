@@ -90,6 +90,7 @@ def _run(about: About, metrics: Metrics) -> dict[str, Any]:
         "sessions": metrics.sessions,
         "requests": metrics.attempts,
         "requests_completed": metrics.completed,
+        "requests_in_flight_mean": metrics.in_flight,
         "requests_in_other_phases": dict(metrics.other_phases),
     }
 

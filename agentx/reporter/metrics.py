@@ -18,7 +18,7 @@ from agentx.reporter.observed import Reuse, reuse
 from agentx.reporter.server_counters import counters_of
 from agentx.reporter.spread import Rates, Spread, rates, spread
 from agentx.reporter.throughput import MEASURED, Throughput, throughput, window_of
-from agentx.reporter.turns import TurnTimes, chunk_gaps, tokens_have_own_times, turn_times
+from agentx.reporter.turns import TurnTimes, chunk_gaps, mean_in_flight, tokens_have_own_times, turn_times
 from agentx.results import Books, RunResults
 
 
@@ -81,12 +81,16 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class Metrics:
-    """Every figure of one run. `attempts` measured ones, of which `completed` were answered."""
+    """Every figure of one run. `attempts` measured ones, of which `completed` were answered.
+
+    `in_flight` of them at a time, on average over the window; None without one of some length.
+    """
 
     attempts: int
     completed: int
     sessions: int
     other_phases: Mapping[str, int]
+    in_flight: float | None
     books: Books
     latency: Latency
     interactivity: Interactivity
@@ -113,6 +117,9 @@ def measure(run: RunResults) -> Metrics:
         completed=len(done),
         sessions=len({attempt.session for attempt in measured}),
         other_phases=dict(sorted(others.items())),
+        in_flight=None
+        if window is None or window.seconds <= 0
+        else mean_in_flight(measured, window.start, window.stop),
         books=run.books(),
         latency=latency,
         interactivity=Interactivity(rates(latency.tpot), rates(_spread(times, lambda one: one.per_token))),

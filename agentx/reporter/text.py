@@ -48,6 +48,8 @@ def _head(about: About, metrics: Metrics) -> list[Block]:
         state += ", but nothing was answered"
     torn = f"; the results file is {about.torn}" if about.torn else ""
     hours = "unknown" if window is None else f"{number(window.seconds)} s ({_WINDOW_SOURCES[window.source]})"
+    if metrics.in_flight is not None:
+        hours += f", {number(metrics.in_flight)} requests in flight on average"
     others = "".join(f", {count} of phase {phase} left out" for phase, count in metrics.other_phases.items())
     rules = f"every figure is of a model, engine rules: {about.engine_rules}"
     pairs = (

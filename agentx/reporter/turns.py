@@ -8,7 +8,8 @@ that were asked for are never taken for those that came.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -65,6 +66,12 @@ def turn_times(attempt: Attempt) -> TurnTimes:
 def finished(attempt: Attempt) -> float | None:
     """When the last token came, or the body ended where no token was seen."""
     return attempt.last if attempt.last is not None else attempt.end
+
+
+def mean_in_flight(attempts: Iterable[Attempt], start: float, stop: float) -> float:
+    """Requests at a time between `start` < `stop`: from when each was sent to its last token, or its end."""
+    ends = ((one.sent, done) for one in attempts if (done := finished(one)) is not None)
+    return math.fsum(max(0.0, min(stop, done) - max(start, sent)) for sent, done in ends) / (stop - start)
 
 
 def reply_tokens(attempt: Attempt) -> int | None:

@@ -26,6 +26,7 @@ class FaultyServer:
         self.bodies: list[dict] = []
         self.headers: list[dict] = []
         self.seen: dict[int, int] = {}  # requests by connection
+        self.together = self.waiting = 0
 
     def app(self) -> web.Application:
         app = web.Application(client_max_size=64 << 20)
@@ -182,6 +183,46 @@ class FaultyServer:
         await response.write(event({"choices": [{"delta": {"role": "assistant", "content": ""}}]}))
         await asyncio.sleep(0.05)
         await response.write(content(WORD, body["max_tokens"]) + finish() + usage(body["max_tokens"]) + DONE)
+        return response
+
+    async def do_reasoning(self, request, body, before):
+        """All tokens but one are thoughts, the last one is the answer, 0.05 s behind the first thought."""
+        response = await self._stream(request)
+        for count in range(1, body["max_tokens"]):
+            await response.write(content("hm", count).replace(b'"content"', b'"reasoning_content"'))
+            if count == 1:
+                await asyncio.sleep(0.05)
+        count = body["max_tokens"]
+        await response.write(content(WORD, count) + finish() + usage(count) + DONE)
+        return response
+
+    async def do_silent_steps(self, request, body, before):
+        """Steps whose tokens are no text yet, then all of it."""
+        response = await self._stream(request)
+        for count in range(1, body["max_tokens"]):
+            await response.write(content("", count))
+        await asyncio.sleep(0.05)
+        await response.write(content(WORD * 25, body["max_tokens"]) + finish() + usage(body["max_tokens"]) + DONE)
+        return response
+
+    async def do_silent(self, request, body, before):
+        """Not even a head."""
+        await asyncio.sleep(60)
+        return web.Response()
+
+    async def do_together(self, request, body, before):
+        """Nobody is answered before `together` requests are here."""
+        self.waiting += 1
+        while self.waiting < self.together:
+            await asyncio.sleep(0.01)
+        return await self.do_ok(request, body, before)
+
+    async def do_no_cache_told(self, request, body, before):
+        """A cache report that is always 0."""
+        response = await self._stream(request)
+        tokens = body["max_tokens"]
+        told = {"prompt_tokens": 10, "completion_tokens": tokens, "prompt_tokens_details": {"cached_tokens": 0}}
+        await response.write(content(WORD, tokens) + finish() + event({"choices": [], "usage": told}) + DONE)
         return response
 
     async def do_one_chunk(self, request, body, before):
