@@ -15,23 +15,14 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from agentx.content import Salting
-from agentx.core import LAYERS, Layer, Piece, Run, Session, Stream
+from agentx.core import LAYERS, Layer, Piece, Run, Session
+from agentx.reuse_template import PLAIN, Frames, SaltedStream, Span, Template, marker_span
 from agentx.wire.history import introduced
-from agentx.wire.messages import placed
+from agentx.wire.messages import Placed, Shape, arranged
+from agentx.wire.tooltext import definitions
 
 _LAYER_INDEX = {layer: index for index, layer in enumerate(LAYERS)}
 MARKER = len(LAYERS)  # the layer index of the chat template's own tokens
-
-
-SaltedStream = tuple[Stream, str]  # a stream and the salt that its content is made with
-
-
-class Span(NamedTuple):
-    """Tokens `start ... stop - 1` of a salted stream."""
-
-    key: SaltedStream
-    start: int
-    stop: int
 
 
 class Node:
@@ -152,20 +143,6 @@ def table(turns: Iterable[TurnReuse]) -> ReuseTable:
     return result
 
 
-class Template(NamedTuple):
-    """Tokens that the target's chat template adds: `per_message` before each message, `start` for the reply.
-
-    The `start` tokens stand at the end of a prompt; the next prompt shares them exactly when its next message is the
-    assistant's, which is why they are taken to be the assistant's marker.
-    """
-
-    start: int = 0
-    per_message: int = 0
-
-
-PLAIN = Template()
-
-
 def unsalted(layer: Layer) -> str:
     return ""
 
@@ -182,13 +159,16 @@ class Live(NamedTuple):
 
 
 class _Step(NamedTuple):
-    """A piece on a prompt's way through the tree: `node` after it, `marker` tokens around its own `tokens`."""
+    """A piece on a prompt's way through the tree: `node` after it, its own `tokens` between `marker` tokens of the
+    template, of which `behind` are behind it. `definitions` counts those up to here."""
 
     node: Node
     layer: int
     tokens: int
     marker: int
-    leading: bool
+    behind: int
+    placed: Placed
+    definitions: int
 
 
 class Walk:
@@ -206,14 +186,16 @@ class Walk:
         *,
         page: int = 1,
         template: Template = PLAIN,
+        shape: Shape = "plain",
         salting: Salting = unsalted,
         possible: bool = False,
         live: Live | None = None,
         namespace: str | None = None,
     ) -> None:
         self.session, self.tree, self.page = session, tree, page
-        self.template, self.salting, self.possible = template, salting, possible
+        self.template, self.shape, self.salting, self.possible = template, shape, salting, possible
         self.live, self.namespace = live, namespace
+        self._frames = Frames(template, session, self.spans)
         self._paths: dict[int, tuple[Node, list[_Step]]] = {}  # by turn: where it began, and its way
         self._fresh: list[tuple[Node, Span]] = []
 
@@ -223,16 +205,21 @@ class Walk:
         root = self.tree.root(turn.model if self.possible else self.namespace)
         begun, known = self._paths.get(-1 if turn.prompt.base is None else turn.prompt.base, (None, []))
         path = known[: turn.prompt.keep] if begun is root else []
+        rooted = begun is root
+        if rooted and self.shape == "tools" and path and path[-1].placed.leading:
+            path, rooted = [], False  # what leads is one message, or none, with whatever follows
         matched, unbroken = sum(step.tokens + step.marker for step in path), True
-        fresh = [(index, piece) for piece in turn.prompt.append] if begun is root else introduced(self.session, index)
-        for brought, piece in fresh:
-            step, found = self._step(root, path[-1] if path else None, brought, piece)
+        fresh = [(index, piece) for piece in turn.prompt.append] if rooted else introduced(self.session, index)
+        before = path[-1].placed if path else None
+        places = arranged(self.session, fresh, self.shape, start=len(path), before=before)
+        for (brought, piece), here in zip(fresh, places, strict=True):
+            step, found = self._step(root, path[-1] if path else None, brought, piece, here)
             path.append(step)
             matched += found if unbroken else 0
             unbroken = unbroken and found == step.tokens + step.marker
         node = path[-1].node if path else root
         if self.template.start:
-            found, behind = self.tree.add(node, [_marker("assistant", self.template.start)], self._fresh)
+            found, behind = self.tree.add(node, [marker_span("assistant", self.template.start)], self._fresh)
             matched += found if unbroken else 0
         else:
             behind = node
@@ -243,20 +230,15 @@ class Walk:
         self._paths[index] = root, path
         return self._account(index, path, matched)
 
-    def _step(self, root: Node, before: _Step | None, brought: int, piece: Piece) -> tuple[_Step, int]:
-        layer = self.session.segment(piece.segment).layer
-        role, leading = placed(layer, None if before is None else before.leading)
-        marker = 0 if role is None else self.template.per_message
+    def _step(self, root: Node, before: _Step | None, brought: int, piece: Piece, here: Placed) -> tuple[_Step, int]:
         sent = None if self.live is None else self.live.piece(brought, piece)
-        spans = self.spans(piece) if sent is None else sent
+        number = before.definitions if before else 0
+        framed = self._frames.around(here, before.placed if before else None, piece, number, sent)
         tokens = piece.tokens if sent is None else sum(span.stop - span.start for span in sent)
-        if marker and role is not None:
-            # Behind a reply stands what ends a message; before it, what the server had put there to ask for it.
-            opens = marker if sent is None else min(marker, self.template.start)
-            closes = [Span(_marker(role, marker).key, opens, marker)] if opens < marker else []
-            spans = [_marker(role, opens), *spans, *closes]
-        found, node = self.tree.add(before.node if before else root, spans, self._fresh)
-        return _Step(node, _LAYER_INDEX[layer], tokens, marker, leading), found
+        found, node = self.tree.add(before.node if before else root, framed.spans, self._fresh)
+        number += len(definitions(self.session, piece, number)) if here.definition else 0
+        layer = _LAYER_INDEX[self.session.segment(piece.segment).layer]
+        return _Step(node, layer, tokens, framed.ahead + framed.behind, framed.behind, here, number), found
 
     def spans(self, piece: Piece) -> list[Span]:
         """The tokens of a piece by the trace."""
@@ -288,8 +270,9 @@ class Walk:
     def _backwards(self, path: list[_Step]) -> Iterator[tuple[int, int]]:
         yield MARKER, self.template.start
         for step in reversed(path):
+            yield MARKER, step.behind
             yield step.layer, step.tokens
-            yield MARKER, step.marker
+            yield MARKER, step.marker - step.behind
 
     def forget(self) -> None:
         """Remove what only this session can reach; shared content stays for the sessions to come."""
@@ -297,10 +280,6 @@ class Walk:
         for node, span in self._fresh:
             if span.key[0].scope == private:
                 node.children.pop((span.key, span.start), None)
-
-
-def _marker(role: str, tokens: int) -> Span:
-    return Span((Stream(f"role:{role}", "segment", 0), ""), 0, tokens)
 
 
 def possible(sessions: Iterable[Session]) -> ReuseTable:

@@ -13,7 +13,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from agentx.core import Attempt, Piece, Session, Stream
-from agentx.reuse import Live, Span, Walk
+from agentx.reuse import Live, Walk
+from agentx.reuse_template import Span
 from agentx.wire.history import Generated, Replies, cut_runs, introduced, kept_reply
 
 Play = tuple[str, int]  # a session's key, and the number of its play

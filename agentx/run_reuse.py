@@ -1,8 +1,8 @@
 """Possible and ideal reuse of a run: recomputed from its folder, over the prompts that the server accepted.
 
 Prompts are taken in the order in which they were sent. What the chat template adds is known for the embedded
-engine; for another target it is fitted to the prompt lengths that the server reported (`start + per_message x
-messages`), and what the fit leaves is the drift.
+engine; for another target it is fitted to the prompt lengths that the server reported (`reuse_fit.py`), and what the
+fit leaves is the drift.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from agentx.core import Attempt, Session, Text, TokenIds
 from agentx.errors import BadInput
 from agentx.results import RunResults, sha256_of
-from agentx.reuse import PLAIN, PrefixTree, ReuseTable, Template, TurnReuse, Walk, table
+from agentx.reuse import PrefixTree, ReuseTable, TurnReuse, Walk, table
+from agentx.reuse_fit import Row, fitted
+from agentx.reuse_template import PLAIN, Template, definition_count, template_tokens
 from agentx.run_replies import RunReplies
 from agentx.trace import read_trace
-from agentx.wire.history import TEXT_WIRES
-from agentx.wire.messages import messages
+from agentx.wire.history import TEXT_WIRES, introduced
+from agentx.wire.messages import Counts, Shape, counted
 from agentx.wire.salting import namespace, salting
 
 AttemptKey = tuple[str, int, int, int]  # session, play, turn, attempt
@@ -62,8 +62,8 @@ def run_reuse(run: RunResults) -> RunReuse:
     sent = sorted((attempt for attempt in run.attempts if _accepted(attempt)), key=lambda attempt: attempt.sent)
     sessions = _sessions(run, {attempt.session for attempt in sent})
     replies = RunReplies(run.attempts, live=run.settings["plan"].get("history", "recorded") != "recorded")
-    rows = _lengths(sent, sessions, replies)
-    template, fitted = _template(run, rows)
+    rows = _rows(run, sent, sessions, replies)
+    template, fit = _template(run, [row for _, row, _ in rows])
     told = run.settings.get("server", {}).get("page_size")
     ideal, by_attempt = _ideal(run, sent, sessions, template, replies, page=told or 1)
     return RunReuse(
@@ -71,8 +71,8 @@ def run_reuse(run: RunResults) -> RunReuse:
         possible=_possible(sent, sessions),
         by_attempt=by_attempt,
         template=template,
-        template_fitted=fitted,
-        drift=_drift(rows, template),
+        template_fitted=fit,
+        drift=_drift(rows, template, sessions),
         page=told or 1,
         page_known=told is not None,
         facts=_facts(run, sent, sessions),
@@ -143,7 +143,13 @@ def _ideal(
     def make(session: Session, attempt: Attempt) -> Walk:
         of_play = policy, salt, attempt.session, attempt.play
         walk = Walk(
-            session, tree, page=page, template=template, salting=salting(*of_play), namespace=namespace(*of_play)
+            session,
+            tree,
+            page=page,
+            template=template,
+            shape=_shape(run),
+            salting=salting(*of_play),
+            namespace=namespace(*of_play),
         )
         walk.live = replies.of(walk, attempt.play)
         return walk
@@ -161,39 +167,42 @@ def _possible(sent: Sequence[Attempt], sessions: Mapping[str, Session]) -> Reuse
     return table(reuse for _, reuse in walks)
 
 
-def _template(run: RunResults, lengths: Sequence[tuple[int, int, int]]) -> tuple[Template, bool]:
-    """The template's two numbers: known, none at all (id wires), or fitted; and whether they were fitted."""
+def _template(run: RunResults, rows: Sequence[Row]) -> tuple[Template, bool]:
+    """What the template adds: known, nothing at all (id wires), or fitted; and whether it was fitted."""
     known = run.settings.get("template")
-    if known is not None:
-        return Template(known["start"], known["per_message"]), False
+    if known is not None:  # of the embedded engine, whose definitions and calls are known to the byte
+        return Template(known["start"], known["per_message"], words=_shape(run) == "tools"), False
     if run.settings["plan"]["wire"] not in TEXT_WIRES:
         return PLAIN, False
-    rows = [(count, told - content) for count, content, told in lengths]
-    if not rows:
-        return PLAIN, True
-    if len({count for count, _ in rows}) == 1:  # cannot be told apart: all in front of the messages
-        count, excess = rows[0][0], int(np.median([excess for _, excess in rows]))
-        return Template(max(0, excess % count), max(0, excess // count)), True
-    slope = max(0, round(float(np.polyfit([count for count, _ in rows], [excess for _, excess in rows], 1)[0])))
-    start = int(np.median([excess - slope * count for count, excess in rows]))  # the median shrugs at odd prompts
-    return Template(max(0, start), slope), True
+    return fitted(rows), True
 
 
-def _lengths(
-    sent: Sequence[Attempt], sessions: Mapping[str, Session], replies: RunReplies
-) -> list[tuple[int, int, int]]:
-    """(messages, content tokens, prompt tokens by the server) of each attempt for which the server told."""
-    rows = []
+def _shape(run: RunResults) -> Shape:
+    return "tools" if run.settings["plan"].get("messages") == "tools" else "plain"
+
+
+def _rows(
+    run: RunResults, sent: Sequence[Attempt], sessions: Mapping[str, Session], replies: RunReplies
+) -> list[tuple[Attempt, Row, Counts]]:
+    """Each attempt for which the server told its prompt's length."""
+    rows, shape = [], _shape(run)
     for attempt in sent:
         if attempt.prompt_tokens is not None:
             session = sessions[attempt.session]
-            pieces = session.pieces(attempt.turn)
-            content = replies.length(session, attempt.play, attempt.turn)
-            rows.append((len(messages(session, pieces)), content, attempt.prompt_tokens))
+            counts = counted(session, introduced(session, attempt.turn), shape)
+            excess = attempt.prompt_tokens - replies.length(session, attempt.play, attempt.turn)
+            definitions = 1 if counts.bare else definition_count(session, counts.definitions)
+            row = Row(excess, counts.messages, sum(map(len, counts.calls)), definitions, shape == "tools")
+            rows.append((attempt, row, counts))
     return rows
 
 
-def _drift(rows: Sequence[tuple[int, int, int]], template: Template) -> int | None:
+def _drift(
+    rows: Sequence[tuple[Attempt, Row, Counts]], template: Template, sessions: Mapping[str, Session]
+) -> int | None:
     if not rows:
         return None
-    return sum(abs(told - content - template.start - template.per_message * count) for count, content, told in rows)
+    if not template.words:
+        return sum(abs(row.left(template)) for _, row, _ in rows)
+    known = (template_tokens(template, sessions[attempt.session], counts) for attempt, _, counts in rows)
+    return sum(abs(row.excess - tokens) for (_, row, _), tokens in zip(rows, known, strict=True))

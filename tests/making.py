@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import strategies as st
 
 from agentx.core import (
@@ -50,6 +52,18 @@ def linear(turns: int = 3, *, id: str = "s", fresh: int = 10, reply: int = 5, **
         made.append(Turn(index, 0, Prompt(append, base, keep), isl, Output(reply), after, gap, reply=200 + index))
     defaults: dict[str, object] = {"shared": SHARED, "scope": "scope", "blocks_scope": "scope"}
     return Session(id, tuple(made), segments=own, **{**defaults, **more})  # type: ignore[arg-type]
+
+
+def with_tools(turns: int = 3) -> Session:
+    """`linear`, with the results of two tools, one of them named oddly, in each later turn."""
+    plain = linear(turns)
+    segments, made = dict(plain.segments), [plain.turns[0]]
+    for turn in plain.turns[1:]:
+        more = 900 + turn.index
+        segments[more] = Segment(more, "tool_result", 7)
+        prompt = Prompt((*turn.prompt.append, Piece(more, 0, 7)), turn.prompt.base, 3 * turn.index)
+        made.append(replace(turn, prompt=prompt, tools=(Tool("Read"), Tool("a.b")), isl=turn.isl + 7 * turn.index))
+    return replace(plain, turns=tuple(made), segments=segments)
 
 
 @st.composite

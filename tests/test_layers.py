@@ -27,6 +27,8 @@ LEVEL = {unit: number for number, level in enumerate(LEVELS) for unit in level}
 UNIT_OF = {
     "trace_bodies": "trace",
     "trace_lines": "trace",
+    "reuse_fit": "reuse",
+    "reuse_template": "reuse",
     "run_reuse": "reuse",
     "run_replies": "reuse",
     "functions": "distributions",

@@ -13,7 +13,7 @@ from making import header, linear
 from agentx.core import Attempt, Failure, Session
 from agentx.errors import BadInput
 from agentx.results import TRACE, RunResults
-from agentx.reuse import Template
+from agentx.reuse_template import Template
 from agentx.run_reuse import run_reuse
 from agentx.trace import TraceWriter
 

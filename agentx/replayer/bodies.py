@@ -18,16 +18,13 @@ from agentx.core import Piece, Session
 from agentx.replayer.moves import Send
 from agentx.replayer.wires import Wire
 from agentx.wire.history import LiveReply, Replies, introduced
-from agentx.wire.messages import ROLES, leading_pieces, placed
+from agentx.wire.message_json import MessageJson
+from agentx.wire.messages import BEHIND, Brought, arranged, leading_pieces
 from agentx.wire.openai import json_text
 from agentx.wire.salting import Policy, namespace, salting
-
-Brought = tuple[int, Piece]  # a piece, and the turn that brings it in
+from agentx.wire.tooltext import definitions
 
 KEEP_BYTES = 32 << 20
-_OPEN = {role: b'{"role":"%b","content":"' % role.encode() for role in {"system", *ROLES.values()}}
-_CLOSE = b'"}'
-_SYSTEM, _MESSAGES = b'"system":"', b'"messages":['  # of Anthropic's API, where the system message stands apart
 
 
 @dataclass(slots=True)
@@ -47,7 +44,8 @@ class Bodies:
         self._encoder, self._wire, self._policy, self._salt = encoder, wire, policy, salt
         self._kept: OrderedDict[tuple[int, int], _Kept] = OrderedDict()  # by play and thread
         self._held, self._limit = 0, keep_bytes
-        self._head = b"".join(wire.parts(1)[:-1])
+        self._json = MessageJson("messages" if wire.kind == "messages" else "chat", wire.shape)
+        self._head = self._json.head(b"".join(wire.parts(1)[:-1]))
         self._tail = lru_cache(4096)(lambda tokens: wire.parts(tokens)[-1])
         self.replies: Replies[int] = Replies()  # by play: what goes into its later prompts, where history is live
 
@@ -83,28 +81,30 @@ class Bodies:
             parts, fresh = [], introduced(session, turn)
             leading = leading_pieces(session, [piece for _, piece in fresh])
         start, make = len(parts), self._messages if chat else self._ids
-        parts += make(key[0], session, fresh, start, leading, salts)
+        parts += make(key[0], session, fresh, start, salts)
         self._keep(key, _Kept(turn, parts, leading, sum(map(len, parts))))
         if not chat:
             return _closed(parts)
-        return parts or ([_MESSAGES] if self._wire.kind == "messages" else [])
+        return parts or [self._json.empty]
 
     def _messages(
-        self, play: int, session: Session, pieces: Sequence[Brought], start: int, leading: int, salts: Salting
+        self, play: int, session: Session, pieces: Sequence[Brought], start: int, salts: Salting
     ) -> list[bytes]:
         """Pieces that stand at `start` and behind as messages: one of each, but one of all the leading ones."""
-        made, apart = [], self._wire.kind == "messages"
-        for place, (turn, piece) in enumerate(pieces, start):
-            text = self._text(play, session, turn, piece, salts)
-            role, _ = placed(session.segment(piece.segment).layer, place <= leading if place else None)
-            opens = b"" if role is None else _OPEN[role]
-            closes = b"" if place < leading - 1 else _CLOSE
-            comma = b"," if place and opens else b""
-            if apart and place < leading:
-                opens, closes = _SYSTEM if opens else b"", b'",' + _MESSAGES if closes else b""
-            elif apart and place == leading:
-                opens, comma = opens if place else _MESSAGES + opens, b""
-            made.append(b"%b%b%b%b" % (comma, opens, text, closes))
+        made, number = [], 0
+        before = BEHIND if start else None
+        places = arranged(session, pieces, self._wire.shape, start=start, before=before)
+        for place, ((turn, piece), here) in enumerate(zip(pieces, places, strict=True)):
+            if here.definition:
+                parts = definitions(session, piece, number)
+                texts = [self._text(play, session, turn, one.part, salts) for one in parts]
+                made.append(self._json.definitions(before, number, texts))
+                number += len(parts)
+            else:
+                text = self._text(play, session, turn, piece, salts)
+                joined = place + 1 < len(places) and places[place + 1].role is None
+                made.append(self._json.piece(before, here, text, joined=joined))
+            before = here
         return made
 
     def _text(self, play: int, session: Session, turn: int, piece: Piece, salts: Salting) -> bytes:
@@ -115,9 +115,7 @@ class Bodies:
         rest = () if behind is None else self._encoder.piece_text(session, behind, salts)
         return b"".join((json_text(reply.part(start, stop)), *rest))
 
-    def _ids(
-        self, play: int, session: Session, pieces: Sequence[Brought], start: int, leading: int, salts: Salting
-    ) -> list[bytes]:
+    def _ids(self, play: int, session: Session, pieces: Sequence[Brought], start: int, salts: Salting) -> list[bytes]:
         made = []
         for turn, piece in pieces:
             reply = self.replies.in_place_of(play, session, turn, piece)

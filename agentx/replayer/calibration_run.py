@@ -224,6 +224,8 @@ def _refuse_poor(folder: Path, run: RunResults, sent: Sequence[Sent]) -> None:
 def _notes(folder: Path, run: RunResults, sent: Sequence[Sent]) -> list[str]:
     notes = []
     measured = [each for each in sent if each.measured]
+    if run.settings["plan"].get("messages") == "tools":
+        notes.append(f"{folder}: tool definitions and calls are played as plain messages, a little shorter.")
     if all(each.cached is None for each in measured):
         notes.append(
             f"{folder}: the server did not tell cached tokens. How much it computed is taken from the engine's cache "

@@ -10,7 +10,9 @@ from typing import Literal
 
 from agentx.core import Session
 from agentx.replayer.moves import Fate, OnFailure
-from agentx.wire.messages import messages
+from agentx.reuse_template import PLAIN, Template, template_tokens
+from agentx.wire.history import introduced
+from agentx.wire.messages import Shape, counted
 
 SPARE = 6  # tokens of the pool that a prompt must leave free (SGLang 0.5.23: one for the reply, five in reserve)
 _FATES: dict[str, Fate] = {"drop_turn": "drop", "end_session": "end", "fail": "stop"}
@@ -23,7 +25,7 @@ Overflow = Literal["drop_turn", "end_session", "fail"]
 class Fates:
     """Judges turns. `context` and `pool` are the target's, in tokens; None: not known, so nothing is too long for it.
 
-    `start` and `per_message` are the tokens of the chat template, as far as they are known.
+    `template` is what the chat template adds, as far as that is known.
     """
 
     overflow: Overflow = "drop_turn"
@@ -31,8 +33,8 @@ class Fates:
     context: int | None = None
     pool: int | None = None
     page: int = 1
-    start: int = 0
-    per_message: int = 0
+    template: Template = PLAIN
+    shape: Shape = "plain"
 
     def __call__(self, session: Session, turn: int) -> Fate:
         if self.skip_aborted and session.turns[turn].output.tokens == 0:
@@ -43,19 +45,20 @@ class Fates:
         if self.context is None and self.pool is None:
             return True
         asked = session.turns[turn]
-        most = asked.isl + self.start + self.per_message * (asked.prompt.keep + len(asked.prompt.append))
-        if self._has_room(most, most + max(1, asked.output.tokens)):
+        template = self.template
+        most = asked.isl + template.start + template.per_message * (asked.prompt.keep + len(asked.prompt.append))
+        if self.shape == "plain" and self._has_room(most, most + max(1, asked.output.tokens)):
             return True  # the usual case, without a look at the pieces
         prompt = self.prompt_tokens(session, turn)
         return self._has_room(prompt, prompt + max(1, asked.output.tokens))
 
     def prompt_tokens(self, session: Session, turn: int) -> int:
         """What is sent of a turn's prompt, with what the chat template is known to add."""
-        pieces = session.pieces(turn)
-        prompt = sum(piece.tokens for piece in pieces) + self.start
-        if self.per_message:
-            prompt += self.per_message * len(messages(session, pieces))
-        return prompt
+        pieces = introduced(session, turn)
+        prompt = sum(piece.tokens for _, piece in pieces)
+        if self.template == PLAIN:
+            return prompt
+        return prompt + template_tokens(self.template, session, counted(session, pieces, self.shape))
 
     def _has_room(self, prompt: int, whole: int) -> bool:
         if self.context is not None and (whole > self.context or prompt >= self.context - SPARE):

@@ -22,12 +22,13 @@ from agentx.replayer.acceptance import stated
 from agentx.replayer.plan import Plan
 from agentx.replayer.targets import Target
 from agentx.results import RESULTS, TRACE, sha256_of
+from agentx.reuse_template import Template
 from agentx.trace import TraceReader
 from agentx.wire.history import TEXT_WIRES
 
 COPIED = 32 << 20  # bytes; a longer trace stays where it lies, known by its digest
 
-EMBEDDED_TEMPLATE = {"start": 1, "per_message": 1}  # the embedded engine: a marker per message, one for the reply
+EMBEDDED_TEMPLATE = Template(1, 1, words=True)  # the embedded engine: a marker per message, one for the reply
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +47,8 @@ class Facts:
     more: Mapping[str, Any] = field(default_factory=dict)
 
     @property
-    def template(self) -> Mapping[str, int] | None:
-        """Tokens that the chat template adds; None: not known, or no template in use."""
+    def template(self) -> Template | None:
+        """What the chat template adds; None: not known, or no template in use."""
         return EMBEDDED_TEMPLATE if self.embedded and self.plan.wire in TEXT_WIRES else None
 
     def settings(self) -> dict[str, Any]:
@@ -72,7 +73,7 @@ class Facts:
             kept["acceptance"] = stated(self.plan.acceptance, self.server)
         kept.update(self.more)
         if self.template is not None:
-            kept["template"] = dict(self.template)
+            kept["template"] = {"start": self.template.start, "per_message": self.template.per_message}
         return kept
 
 

@@ -19,6 +19,7 @@ from agentx.replayer.plan import Plan, load_plan, split_sets
 from agentx.replayer.source import Source
 from agentx.replayer.starts import equilibrium
 from agentx.replayer.targets import DEFAULT_TARGET, Target, resolve_target
+from agentx.reuse_template import PLAIN
 from agentx.trace import read_trace
 
 
@@ -91,14 +92,14 @@ def source_of(facts: Facts) -> Source:
 
 def fates_of(facts: Facts) -> Fates:
     """What becomes of turns on the run's server."""
-    template = facts.template or {"start": 0, "per_message": 0}
     return Fates(
         overflow=facts.plan.overflow,
         skip_aborted=facts.plan.abort == "skip",
         context=facts.server.get("context"),
         pool=facts.server.get("max_total_num_tokens"),
         page=facts.server.get("page_size") or 1,
-        **template,
+        template=facts.template or PLAIN,
+        shape=facts.plan.messages,
     )
 
 

@@ -21,7 +21,8 @@ from agentx.replayer.acceptance import Acceptance
 from agentx.replayer.arrivals import RateKind, RateRule
 from agentx.replayer.moves import OnFailure, Rules, StartBy, StartPhase, StartRule
 from agentx.replayer.slo import Slo
-from agentx.wire.history import History, WireKind, histories_of
+from agentx.wire.history import TEXT_WIRES, History, WireKind, histories_of
+from agentx.wire.messages import Shape
 from agentx.wire.salting import Policy
 from agentx.yamlspec import Duration, Strict, duration_text, load, seconds
 
@@ -176,6 +177,7 @@ class Plan(Strict):
     gaps: Gaps = Gaps()
     wire: WireKind = "chat"
     history: History = "recorded"
+    messages: Shape = "plain"
     length: Literal["exact", "max_only"] = "exact"
     salt: Policy = "run"
     overflow: Literal["drop_turn", "end_session", "fail"] = "drop_turn"
@@ -191,6 +193,8 @@ class Plan(Strict):
         if self.history not in histories_of(self.wire):
             known = " or ".join(histories_of(self.wire))
             raise ValueError(f"history {self.history} does not go with the wire {self.wire}, which takes {known}")
+        if self.messages == "tools" and self.wire not in TEXT_WIRES:
+            raise ValueError(f"messages: tools does not go with the wire {self.wire}, which sends token ids")
         if self.load.sessions is None and (self.start or self.warmup.turns or self.measure.turns is not None):
             raise ValueError("start, warmup and measure: {turns: N} are of lanes: they need load.sessions")
         if self.load.rate is not None and self.load.rate.kind == "recorded" and self.order != "file":

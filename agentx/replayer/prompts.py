@@ -16,8 +16,16 @@ from agentx.core import Piece, Session, Text, TokenIds
 from agentx.engine.tokenizer import MARKERS, WORD, ids_from_list
 from agentx.replayer.moves import Send
 from agentx.wire.history import Replies, introduced
-from agentx.wire.messages import leading_pieces, placed
+from agentx.wire.messages import BEHIND, Brought, Placed, Shape, arranged, leading_pieces
 from agentx.wire.salting import Policy, salting
+from agentx.wire.tooltext import (
+    bare_definition,
+    calls_text,
+    definition_closes,
+    definition_opens,
+    definitions,
+    whole_words,
+)
 
 KEEP_BYTES = 512 << 20  # a thousand contexts of 130,000 tokens
 
@@ -34,9 +42,16 @@ class Prompts:
     """Makes the prompt of each turn. Raises BadInput for content that the wire cannot carry."""
 
     def __init__(
-        self, encoder: Encoder, *, chat: bool, policy: Policy, salt: str, keep_bytes: int = KEEP_BYTES
+        self,
+        encoder: Encoder,
+        *,
+        chat: bool,
+        policy: Policy,
+        salt: str,
+        shape: Shape = "plain",
+        keep_bytes: int = KEEP_BYTES,
     ) -> None:
-        self._encoder, self._chat, self._policy, self._salt = encoder, chat, policy, salt
+        self._encoder, self._chat, self._policy, self._salt, self._shape = encoder, chat, policy, salt, shape
         self._kept: OrderedDict[tuple[int, int], _Kept] = OrderedDict()  # by play and thread
         self._held, self._limit = 0, keep_bytes
         self.replies: Replies[int] = Replies()  # by play: what goes into its later prompts, where history is live
@@ -53,7 +68,8 @@ class Prompts:
         else:
             ends, fresh, start = [], introduced(session, index), memoryview(b"")
             leading = leading_pieces(session, [piece for _, piece in fresh])
-        parts = self._parts(key[0], session, fresh, ends, leading, salts)
+        make = self._messages if self._chat else self._pieces
+        parts = make(key[0], session, fresh, ends, salts)
         kept = _Kept(index, b"".join((start, *parts, MARKERS["assistant"] if self._chat else b"")), ends, leading)
         self._keep(key, kept)
         return kept.ids
@@ -64,35 +80,63 @@ class Prompts:
         for thread in session.threads:
             self._pop((serial, thread.id))
 
-    def _parts(
-        self,
-        play: int,
-        session: Session,
-        fresh: list[tuple[int, Piece]],
-        ends: list[int],
-        leading: int,
-        salts: Salting,
+    def _pieces(
+        self, play: int, session: Session, fresh: list[Brought], ends: list[int], salts: Salting
     ) -> list[bytes]:
         """The ids of pieces that come behind those that `ends` has; their ends are added to it."""
         parts: list[bytes] = []
-        at = ends[-1] if ends else 0
-        for place, (turn, piece) in enumerate(fresh, len(ends)):
-            reply = self.replies.in_place_of(play, session, turn, piece)
-            if reply is None:
-                part = self._content(session, piece, salts)
-            else:
-                low, high, behind = reply.cut(piece)
-                part = ids_from_list((reply.ids or ())[low:high])
-                part += b"" if behind is None else self._content(session, behind, salts)
-            if self._chat:
-                role, leads = placed(session.segment(piece.segment).layer, place <= leading if place else None)
-                part = part if role is None else MARKERS[role] + part
-            if not self._chat or not leads or place == leading - 1:  # the end of a message
-                part += b" " * (-(at + len(part)) % WORD)
-            parts.append(part)
-            at += len(part)
-            ends.append(at)
+        for brought in fresh:
+            part = self._text(play, session, brought, salts)
+            _add(parts, ends, part, whole=True)
         return parts
+
+    def _messages(
+        self, play: int, session: Session, fresh: list[Brought], ends: list[int], salts: Salting
+    ) -> list[bytes]:
+        """The same where pieces are messages."""
+        parts: list[bytes] = []
+        before, number = BEHIND if ends else None, 0
+        places = arranged(session, fresh, self._shape, start=len(ends), before=before)
+        for place, (brought, here) in enumerate(zip(fresh, places, strict=True)):
+            if here.definition:
+                part = self._definitions(session, brought[1], number, salts)
+                number += len(definitions(session, brought[1], number))
+                _add(parts, ends, part, whole=False)
+            else:
+                text = self._front(here, before, number, ends[-1] if ends else 0)
+                text += MARKERS[here.role] if here.role else b""
+                text += self._text(play, session, brought, salts)
+                text += b"[" + calls_text(here.calls, "words") + b"]" if here.calls else b""
+                joined = place + 1 < len(places) and places[place + 1].role is None
+                _add(parts, ends, text, whole=not joined)
+            before = here
+        return parts
+
+    def _front(self, here: Placed, before: Placed | None, number: int, at: int) -> bytes:
+        """What the engine makes of definitions, as far as it stands at `at`, before the first message."""
+        if here.bare:
+            return MARKERS["system"] + whole_words(b"[" + bare_definition("words") + b"]")
+        if before is not None and before.definition:
+            closes = definition_closes(number - 1, "words") + b"]"
+            return closes + b" " * (-(at + len(closes)) % WORD)
+        return b""
+
+    def _definitions(self, session: Session, piece: Piece, number: int, salts: Salting) -> bytes:
+        made = b"" if number else MARKERS["system"]
+        for one in definitions(session, piece, number):
+            made += definition_closes(one.number - 1, "words") + b"," if one.number else b"["
+            made += definition_opens(one.number, "words")
+            made += b"".join(self._encoder.piece_text(session, one.part, salts))
+        return made
+
+    def _text(self, play: int, session: Session, brought: Brought, salts: Salting) -> bytes:
+        turn, piece = brought
+        reply = self.replies.in_place_of(play, session, turn, piece)
+        if reply is None:
+            return self._content(session, piece, salts)
+        low, high, behind = reply.cut(piece)
+        part = ids_from_list((reply.ids or ())[low:high])
+        return part + (b"" if behind is None else self._content(session, behind, salts))
 
     def _content(self, session: Session, piece: Piece, salts: Salting) -> bytes:
         content = session.segment(piece.segment).content
@@ -111,3 +155,13 @@ class Prompts:
         self._held += len(kept.ids)
         while self._held > self._limit and len(self._kept) > 1:
             self._held -= len(self._kept.popitem(last=False)[1].ids)
+
+
+def _add(parts: list[bytes], ends: list[int], part: bytes, *, whole: bool) -> None:
+    """Put `part` behind the others; `whole`: a message ends there, which is filled up to whole words."""
+    at = (ends[-1] if ends else 0) + len(part)
+    if whole and at % WORD:
+        part += b" " * (-at % WORD)
+        at += -at % WORD
+    parts.append(part)
+    ends.append(at)

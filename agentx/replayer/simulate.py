@@ -79,12 +79,13 @@ def _run(order: Order, salt: str, *, progress: bool, signals: bool) -> None:
     with contextlib.closing(writer), VirtualBar(plan.measure.seconds, wanted=progress) as bar:
         source = source_of(facts)
         fates = fates_of(facts)
-        wire = Wire(plan.wire, MODEL, exact=plan.length == "exact", history=plan.history)
+        wire = Wire(plan.wire, MODEL, exact=plan.length == "exact", history=plan.history, shape=plan.messages)
+        encoder = Encoder(WordList(lexicon()))
         with _signals() if signals else contextlib.nullcontext(lambda: None) as stopping:
             simulation = Simulation(
                 schedule=Schedule(iter(source), plan.rules, fates),
                 engine=Engine(settings),
-                prompts=Prompts(Encoder(WordList(lexicon())), chat=wire.text, policy=plan.salt, salt=salt),
+                prompts=Prompts(encoder, chat=wire.text, policy=plan.salt, salt=salt, shape=plan.messages),
                 writer=writer,
                 wire=wire,
                 namespace=lambda send: namespace(plan.salt, salt, send.session.key, send.play),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from agentx.wire import anthropic, openai, sglang
 from agentx.wire.history import TEXT_WIRES, History, LiveReply, WireKind
+from agentx.wire.messages import Shape
 from agentx.wire.reply import Reply
 
 PATHS: dict[WireKind, str] = {
@@ -26,6 +27,7 @@ class Wire:
     model: str
     exact: bool = True
     history: History = "recorded"
+    shape: Shape = "plain"
 
     @property
     def path(self) -> str:

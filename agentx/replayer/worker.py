@@ -86,7 +86,8 @@ def driver_of(
 ) -> Driver:
     """What plays a schedule against the run's server. `counters`: read the server's own, too."""
     plan, words = facts.plan, facts.words or WordList(lexicon())
-    wire = Wire(plan.wire, facts.server["model"], exact=plan.length == "exact", history=plan.history)
+    exact = plan.length == "exact"
+    wire = Wire(plan.wire, facts.server["model"], exact=exact, history=plan.history, shape=plan.messages)
     urls = [URL(base + wire.path) for base in endpoint.bases]
     return Driver(
         schedule=schedule,

@@ -97,7 +97,7 @@ def _split(run: RunResults, sent: list[Attempt], ideal: Ideal) -> Losses:
         for name, play in {(attempt.session, attempt.play) for attempt in sent}
     }
     facts = pool_facts(run)
-    stand_ins = StandIns(ideal.template)
+    stand_ins = StandIns(ideal.template, run.settings["plan"].get("messages", "plain"))
     shadow = Shadow(ideal.page, None if facts is None else Pool(**facts, page=ideal.page))
     found = shadow.play(requests_of(sent, sessions, stand_ins, salts), stand_ins)
     sums = [0, 0, 0, 0]

@@ -17,13 +17,15 @@ from functools import partial
 import numpy as np
 
 from agentx.content import Salting
-from agentx.core import Attempt, Session
+from agentx.core import Attempt, Piece, Session
 from agentx.engine.host import HostedCache
 from agentx.engine.nodes import Lease
 from agentx.engine.radix import RadixCache
 from agentx.reporter.turns import reply_tokens
-from agentx.reuse import Template
-from agentx.wire.messages import placed
+from agentx.reuse_template import Frames, Span, Template, marker_span
+from agentx.wire.history import introduced
+from agentx.wire.messages import Shape, arranged
+from agentx.wire.tooltext import definitions
 
 UNLIMITED = 1 << 60
 _STRIDE = np.uint32(2654435761)  # odd, so that positions of a stream stay apart
@@ -91,23 +93,27 @@ class _Request:
 class StandIns:
     """Prompts of a run as bytes, four for each token."""
 
-    def __init__(self, template: Template) -> None:
-        self._template = template
+    def __init__(self, template: Template, shape: Shape = "plain") -> None:
+        self._template, self._shape = template, shape
         self._bases: dict[object, int] = {}
 
     def prompt(self, session: Session, turn: int, salts: Salting) -> bytes:
         """The ids of a turn as it is sent with recorded history."""
-        parts, leading = [], None
-        for piece in session.pieces(turn):
-            role, leading = placed(session.segment(piece.segment).layer, leading)
-            if role is not None and self._template.per_message:
-                parts.append(self.stretch(("role", role), 0, self._template.per_message))
-            for run in session.piece_runs(piece):
-                salt = "" if run.stream.kind == "literal" else salts(run.layer)
-                parts.append(self.stretch((run.stream, salt), run.start, run.stop))
+
+        def cut(piece: Piece) -> list[Span]:
+            salted = ((run, "" if run.stream.kind == "literal" else salts(run.layer)) for run in runs(piece))
+            return [Span((run.stream, salt), run.start, run.stop) for run, salt in salted]
+
+        runs, frames = session.piece_runs, Frames(self._template, session, cut)
+        spans, before, number = list[Span](), None, 0
+        pieces = introduced(session, turn)
+        for (_, piece), here in zip(pieces, arranged(session, pieces, self._shape), strict=True):
+            spans += frames.around(here, before, piece, number).spans
+            number += len(definitions(session, piece, number)) if here.definition else 0
+            before = here
         if self._template.start:
-            parts.append(self.stretch(("role", "assistant"), 0, self._template.start))
-        return b"".join(parts)
+            spans.append(marker_span("assistant", self._template.start))
+        return b"".join(self.stretch(span.key, span.start, span.stop) for span in spans)
 
     def stretch(self, key: object, start: int, stop: int) -> bytes:
         """Tokens `start ... stop - 1` of whatever `key` names."""

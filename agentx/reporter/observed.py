@@ -18,7 +18,7 @@ from agentx.errors import BadInput
 from agentx.reporter.server_counters import Counters
 from agentx.reporter.throughput import cached_tokens
 from agentx.results import TRACE, RunResults
-from agentx.reuse import PLAIN, Template
+from agentx.reuse_template import PLAIN, Template
 
 Key = tuple[str, int, int, int]  # session, play, turn, attempt
 

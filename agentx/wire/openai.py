@@ -252,8 +252,11 @@ def merge_cached(known: Cached | None, total: int | None, tiers: Mapping[str, ob
 
 
 def _text_of(message: Mapping[str, object]) -> str:
-    """All that was generated: reasoning and content of a message, or the text of a completion."""
+    """All that was generated: reasoning, content and tool calls of a message, or the text of a completion."""
     parts = [message.get(key) for key in ("reasoning_content", "content", "text")]
+    calls = message.get("tool_calls")
+    for call in calls if isinstance(calls, list) else ():
+        parts.append(mapping_of(mapping_of(call).get("function")).get("arguments"))
     return "".join(part for part in parts if isinstance(part, str))
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from agentx.core import Output, Piece, Prompt, Segment, Session, Turn
 from agentx.replayer.fates import Fates
+from agentx.reuse_template import Template
 
 
 def session(isl: int, out: int, pieces: int = 3, *, told: int | None = None) -> Session:
@@ -23,8 +24,8 @@ CASES = [
     (80, 21, {"context": 100}, False),  # prompt and reply are more than the context
     (93, 1, {"context": 100}, True),
     (94, 1, {"context": 100}, False),  # six tokens stay free
-    (80, 16, {"context": 100, "start": 1, "per_message": 1}, True),  # three messages: 84 + 16
-    (80, 17, {"context": 100, "start": 1, "per_message": 1}, False),
+    (80, 16, {"context": 100, "template": Template(1, 1)}, True),  # three messages: 84 + 16
+    (80, 17, {"context": 100, "template": Template(1, 1)}, False),
     (80, 500, {"pool": 100}, True),  # a reply that does not fit the pool is cut short, not refused
     (94, 1, {"pool": 100}, False),
     (90, 1, {"pool": 100, "page": 16}, False),  # a page stays free

@@ -78,6 +78,7 @@ WRONG = [
     ("history: alive", ["history", "'recorded', 'live' or 'live-ids'"]),
     ("history: live-ids", ["history live-ids does not go with the wire chat, which takes recorded or live"]),
     ("wire: messages\nhistory: live-ids", ["does not go with the wire messages, which takes recorded or live"]),
+    ("wire: generate\nmessages: tools", ["messages: tools does not go with the wire generate, which sends token ids"]),
     ("wire: generate\nhistory: live", ["history live does not go with the wire generate", "recorded or live-ids"]),
     ("wire: chat-ids\nhistory: live", ["does not go with the wire chat-ids"]),
     ("wire: completions-ids\nhistory: live", ["does not go with the wire completions-ids"]),

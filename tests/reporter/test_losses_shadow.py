@@ -60,14 +60,23 @@ def test_pages(attempt):
     assert play(attempt, prompts, pool=400, page=4)[1] == (8, 8)
 
 
-@pytest.mark.parametrize("template", [PLAIN, Template(1, 1), Template(3, 4)])
+SHAPES = [
+    (PLAIN, "plain"),
+    (Template(1, 1), "plain"),
+    (Template(3, 4), "plain"),
+    (Template(1, 1, words=True), "tools"),
+    (Template(3, 4, 20, 6, 7), "tools"),
+]
+
+
+@pytest.mark.parametrize(("template", "shape"), SHAPES)
 @pytest.mark.parametrize("page", [1, 16])
-def test_stand_ins_share_what_the_ideal_says(attempt, template, page):
+def test_stand_ins_share_what_the_ideal_says(attempt, template, shape, page):
     """One after another, an unlimited cache of stand-ins finds exactly the ideal of the reuse accounting."""
-    numbers, tree = StandIns(template), PrefixTree()
+    numbers, tree = StandIns(template, shape), PrefixTree()
     requests, want, at = [], [], 0.0
     for session in (linear(6, id="a", fresh=30), linear(6, id="b", fresh=30)):
-        walk = Walk(session, tree, page=page, template=template)
+        walk = Walk(session, tree, page=page, template=template, shape=shape)
         for turn in range(6):
             requests.append((attempt(session.id, turn, sent=at), partial(numbers.prompt, session, turn, unsalted), b""))
             want.append(sum(walk.turn(turn).reused))
