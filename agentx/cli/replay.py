@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from pathlib import Path
 
-from agentx.cli.playing import add_shared, code_of, interrupted, sets_of
+from agentx.cli.playing import add_shared, code_of, interrupted, play_many, sets_of
 from agentx.errors import EXIT_OK
 
 EPILOG = """examples:
@@ -17,6 +18,8 @@ EPILOG = """examples:
   agentx replay a.trace --set target.cache.pool=8000                   the embedded engine with a small cache
   agentx replay a.trace --salt 3fa9c1d0                                the words of an earlier run
   agentx replay a.trace --plan agentx-c4 --dry-run                     what would be sent, how long, at what cost
+  agentx replay a.trace --target http://127.0.0.1:30000 --find 'rate: ttft_p95 <= 5s' --repeats 3 -o find/
+  agentx replay a.trace --target http://127.0.0.1:30000 --sweep load.sessions=1,2,4,8 -o sweep/
   agentx replay a.trace --target http://127.0.0.1:30000 --cold prove   with a cache that is known to be empty
   agentx replay a.trace --sessions 256 --workers 4                     four processes, 64 of the sessions each
 
@@ -55,6 +58,11 @@ def run(args: argparse.Namespace) -> int:
 
         print(forecast(args.trace, plan=args.plan, target=args.target, sets=sets).text())
         return EXIT_OK
+    code = play_many(args, sets, simulated=False, more={"cold": args.cold is not None})
+    return _replay(args, sets) if code is None else code
+
+
+def _replay(args: argparse.Namespace, sets: list[str]) -> int:
     from agentx.replayer.run import replay
 
     out = None if args.out is None else Path(args.out)
@@ -68,5 +76,5 @@ def run(args: argparse.Namespace) -> int:
     if not result.attempts and not interrupted(result):
         return code_of(result)  # it raises: a report of nothing would hide why
     found = report(result)
-    print(found.text())
+    print(json.dumps(found.document(), indent=1) if args.json else found.text())
     return code_of(result, found)

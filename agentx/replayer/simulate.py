@@ -61,9 +61,10 @@ def simulate(
     return read_results(folder)
 
 
-def derived_salt(seed: int) -> str:
-    """The salt of a simulation that was given none: the same for a seed."""
-    return hashlib.blake2b(f"simulate/{seed}".encode(), digest_size=8).hexdigest()
+def derived_salt(seed: int, repeat: int = 1) -> str:
+    """The salt of a simulation that was given none: the same for a seed, and another for each repeat."""
+    name = f"simulate/{seed}" + (f"/{repeat}" if repeat > 1 else "")
+    return hashlib.blake2b(name.encode(), digest_size=8).hexdigest()
 
 
 def _run(order: Order, salt: str, *, progress: bool, signals: bool) -> None:

@@ -1,4 +1,4 @@
-"""Which simulations a sweep is made of: every combination of the values of its knobs, checked before the first is run.
+"""Which runs a sweep is made of: every combination of the values of its knobs, checked before the first is run.
 
 A knob is `KEY=v1,v2,…` with a key of the plan, of the target behind `target.`, or of the workload behind `spec.`; each
 value is what `--set KEY=value` takes. Commas inside brackets do not separate.
@@ -20,7 +20,7 @@ from agentx.replayer.plan import Plan, split_sets
 from agentx.replayer.targets import DEFAULT_TARGET, resolve_target
 
 SPEC_PREFIX = "spec."
-MOST = 1000  # simulations of one sweep
+MOST = 1000  # runs of one sweep
 _CLOSING = {"{": "}", "[": "]", '"': '"', "'": "'"}
 
 
@@ -31,7 +31,7 @@ class Knob(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One simulation: `settings` are (key, value) in the order of the knobs."""
+    """One run: `settings` are (key, value) in the order of the knobs."""
 
     number: int
     settings: tuple[tuple[str, str], ...]
@@ -84,6 +84,7 @@ def points_of(
     target: str | None,
     sets: Sequence[str],
     knobs: Sequence[Knob],
+    simulated: bool = True,
 ) -> list[Point]:
     """Every combination, the last knob's values first. Raises BadInput for one that could not be run."""
     if not knobs:
@@ -95,12 +96,12 @@ def points_of(
     for knob in knobs:
         count *= len(knob.values)
     if count > MOST:
-        raise BadInput(f"a sweep of {count:,} simulations is more than {MOST:,}")
+        raise BadInput(f"a sweep of {count:,} runs is more than {MOST:,}")
     found = []
     for number, values in enumerate(itertools.product(*(knob.values for knob in knobs))):
         point = Point(number, tuple(zip(keys, values, strict=True)), 0)
         try:
-            seed = _checked(trace, plan, target, sets, point)
+            seed = _checked(trace, plan, target, sets, point, simulated)
         except BadInput as error:
             raise BadInput(_as_sweep(str(error), keys)) from None
         found.append(Point(number, point.settings, seed))
@@ -108,7 +109,12 @@ def points_of(
 
 
 def _checked(
-    trace: str | Path | None, plan: Plan | str | Path | None, target: str | None, sets: Sequence[str], point: Point
+    trace: str | Path | None,
+    plan: Plan | str | Path | None,
+    target: str | None,
+    sets: Sequence[str],
+    point: Point,
+    simulated: bool,
 ) -> int:
     """The seed of a point that can be run. Raises BadInput."""
     plan_sets, target_sets = split_sets([*sets, *point.sets])
@@ -117,7 +123,7 @@ def _checked(
     if name is None:
         raise BadInput("no trace to replay", hint="name one, or a plan that has a trace")
     resolved = resolve_target(target or known.target or DEFAULT_TARGET, target_sets)
-    if not isinstance(resolved.settings, EngineSettings):
+    if simulated and not isinstance(resolved.settings, EngineSettings):
         raise BadInput(f"the target {resolved.name} is an address, and only an engine can be simulated")
     if point.spec_sets:
         if not isinstance(name, str) or catalog.is_path(name):

@@ -1,33 +1,36 @@
-"""A sweep: the same work simulated with other values of some keys, as one table, one document and one plot.
+"""A sweep: the same work with other values of some keys, as one table, one document and one plot.
 
-Every point has the words of the same salt, so that what differs comes from the knobs. Points run in several processes;
-the figures are those of each run's own report, whose folders stay.
+Simulated, every point has the words of the same salt, so that what differs comes from the knobs, and points run in
+several processes. Replayed, they run one after another, repeats in the order A B B A, each with words of its own. The
+figures are those of each run's own report, whose folders stay: what is finished is not run again.
 """
 
 from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
-from agentx import catalog
 from agentx.errors import AgentxError, BadInput
 from agentx.plots import Axis, Panel, Series, svg
 from agentx.replayer.order import plan_of
 from agentx.replayer.plan import Plan, split_sets
-from agentx.replayer.simulate import simulate
 from agentx.replayer.sweep import Knob, Point, knob_of, points_of
+from agentx.reporter.batch import ASIDE, Job, abba, check_folder, check_salt, play, repeated, trace_in
 from agentx.reporter.reporting import Report, report
 from agentx.reporter.table import Heading, Lines, Table, as_text
 from agentx.reporter.text import number, share
 from agentx.results import RunResults, read_results
 
 SCHEMA = "agentx/sweep/1"
+COLUMNS = ("requests", "reuse", "ideal", "out tok/s/GPU", "TTFT p50, s", "p90, s", "TPOT p50, ms")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,22 +49,38 @@ class Figures:
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """`rows` are in the order of the points: settings by key, the run's folder, its figures."""
+    """`rows` are in the order of the points: settings by key, the point's folder, its figures (means of its repeats).
+
+    `repeats` has the figures of each run, where a point has several.
+    """
 
     knobs: tuple[Knob, ...]
     rows: tuple[tuple[Point, str, Figures], ...]
     about: str
     notes: tuple[str, ...] = ()
+    repeats: tuple[tuple[Figures, ...], ...] = ()
 
     def text(self) -> str:
         """One table for a terminal."""
-        columns = (
+        columns: tuple[str, ...] = (
             *(knob.key for knob in self.knobs),
-            *("requests", "reuse", "ideal", "out tok/s/GPU", "TTFT p50, s", "p90, s", "TPOT p50, ms"),
+            *COLUMNS,
+            *(("runs", "out, from - to", "p90, from - to") if self.repeats else ()),
         )
-        rows = tuple((*(value for _, value in point.settings), *_cells(each)) for point, _, each in self.rows)
-        notes = ("every figure is of a model, simulated in virtual time", *self.notes)
-        return as_text([Heading(f"agentx sweep: {self.about}"), Lines(notes), Table(columns, rows)])
+        rows = tuple(
+            (*(value for _, value in point.settings), *cells(each), *self._ranges(at))
+            for at, (point, _, each) in enumerate(self.rows)
+        )
+        return as_text([Heading(f"agentx sweep: {self.about}"), Lines(self.notes), Table(columns, rows)])
+
+    def _ranges(self, at: int) -> tuple[str, ...]:
+        if not self.repeats:
+            return ()
+        runs = self.repeats[at]
+        return (
+            str(len(runs)),
+            *(_range([getattr(one, name) for one in runs]) for name in ("output_per_gpu", "ttft_p90")),
+        )
 
     def document(self) -> dict[str, Any]:
         """Plain values, ready for json.dumps."""
@@ -71,10 +90,16 @@ class Sweep:
             "notes": list(self.notes),
             "knobs": [{"key": knob.key, "values": list(knob.values)} for knob in self.knobs],
             "points": [
-                {"settings": dict(point.settings), "run": run, "figures": asdict(each)}
-                for point, run, each in self.rows
+                {"settings": dict(point.settings), "run": run, "figures": asdict(each), **self._runs(at, run)}
+                for at, (point, run, each) in enumerate(self.rows)
             ],
         }
+
+    def _runs(self, at: int, folder: str) -> dict[str, Any]:
+        if not self.repeats:
+            return {}
+        runs = enumerate(self.repeats[at], 1)
+        return {"runs": [{"run": f"{folder}/run-{number}", "figures": asdict(each)} for number, each in runs]}
 
     def plot(self) -> str:
         """SVG: reuse, output per GPU and p90 TTFT over the first knob, a line for each value of the others."""
@@ -100,11 +125,29 @@ def _series(name: str, line: dict[str, Figures], values: Sequence[str], field: s
     return Series(name, tuple(None if one is None else one * times for one in found))
 
 
-def _cells(each: Figures) -> tuple[str, ...]:
+def cells(each: Figures) -> tuple[str, ...]:
+    """Under COLUMNS."""
     tpot = None if each.tpot_p50 is None else each.tpot_p50 * 1e3
     requests = f"{each.requests}" + (f" ({each.failed} failed)" if each.failed else "")
     rest = (number(value, "n/a") for value in (each.output_per_gpu, each.ttft_p50, each.ttft_p90, tpot))
     return (requests, share(each.reuse), share(each.ideal_reuse), *rest)
+
+
+def _range(values: Sequence[float | None]) -> str:
+    known = [value for value in values if value is not None]
+    return f"{number(min(known))} - {number(max(known))}" if known else "n/a"
+
+
+def typical(runs: Sequence[Figures]) -> Figures:
+    """Means over repeats, None where one run does not tell; requests are summed."""
+    if len(runs) == 1:
+        return runs[0]
+    found: dict[str, Any] = {}
+    for name in (field.name for field in fields(Figures)):
+        values = [getattr(one, name) for one in runs]
+        whole = None not in values
+        found[name] = sum(values) if name in ("requests", "failed") else fmean(values) if whole else None
+    return Figures(**found)
 
 
 def sweep(
@@ -118,46 +161,66 @@ def sweep(
     salt: str | None = None,
     workers: int | None = None,
     progress: bool = False,
+    simulated: bool = True,
+    more: Mapping[str, Any] | None = None,
 ) -> Sweep:
-    """Simulate every combination of the knobs (each `KEY=v1,v2,…`), in `workers` processes (None: one for each CPU).
+    """Run every combination of the knobs (each `KEY=v1,v2,…`), as often as the plan's `repeats` says.
 
-    `out` gets a run folder for each point. The other arguments are those of `simulate`. Raises BadInput, before the
-    first simulation for whatever can be known by then.
+    Simulations run in `workers` processes (None: one for each CPU); replays (`simulated` False) one by one, and `more`
+    is what else `replay` is to be given. `out` gets a run folder for each point; where it holds finished ones, those
+    are read. The other arguments are those of `simulate`. Raises BadInput, before the first run for whatever can be
+    known by then.
     """
     read = [knob_of(text) for text in knobs]
-    points = points_of(trace, plan=plan, target=target, sets=sets, knobs=read)
+    if own := next((knob.key for knob in read if knob.key == "repeats"), None):
+        raise BadInput(f"--sweep {own}: repeats are of every point, and are not swept")
+    points = points_of(trace, plan=plan, target=target, sets=sets, knobs=read, simulated=simulated)
+    known = plan_of(plan, split_sets(sets)[0])
+    check_salt(salt, len(points) * known.repeats, simulated)
     folder = Path(out)
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise BadInput("is there already", file=folder, hint="choose another folder or remove it")
-    folder.mkdir(parents=True, exist_ok=True)
-    name = trace if trace is not None else plan_of(plan, split_sets(sets)[0]).trace
+    check_folder(folder, _ours)
+    name = trace if trace is not None else known.trace
     traces = _traces(name, points, folder)
     jobs = [
-        _Job(point, traces[point.number], plan, target, [*sets, *point.sets], folder / _name(point), salt)
+        Job(
+            traces[point.number], plan, target, (*sets, *point.sets), _folder(folder, point, repeat, known.repeats),
+            simulated, salt, repeat, _label(point), more or {},
+        )
+        for point, repeat in abba(points, known.repeats)
+    ]  # fmt: skip
+    wanted = (os.cpu_count() or 1 if workers is None else workers) if simulated else 1
+    done = dict(_run_all(jobs, max(1, min(wanted, len(jobs))), progress))
+    runs = [
+        tuple(done[_folder(folder, point, repeat, known.repeats)] for repeat in range(1, known.repeats + 1))
         for point in points
     ]
-    wanted = os.cpu_count() or 1 if workers is None else workers
-    done = dict(_run_all(jobs, max(1, min(wanted, len(jobs))), progress))
-    rows = tuple((point, _name(point), done[point.number]) for point in points)
+    rows = tuple((point, _name(point), typical(each)) for point, each in zip(points, runs, strict=True))
     told = name.stem if isinstance(name, Path) else Path(str(name)).stem
-    about = f"{told}, {' x '.join(str(len(knob.values)) for knob in read)} simulations"
-    return Sweep(tuple(read), rows, about, _chosen(jobs[0].out))
+    count = " x ".join(str(len(knob.values)) for knob in read)
+    about = f"{told}, {count} {'simulations' if simulated else 'replays'}"
+    notes = (*(("every figure is of a model, simulated in virtual time",) if simulated else ()), *_chosen(jobs[0].out))
+    if known.repeats == 1:
+        return Sweep(tuple(read), rows, about, notes)
+    notes = (*notes, f"means of {known.repeats} runs of each point")
+    return Sweep(tuple(read), rows, about, notes, tuple(runs))
+
+
+def _ours(name: str) -> bool:
+    return name.isdigit() or name.startswith(("trace-", f"{ASIDE}-")) or name in ("sweep.json", "sweep.svg")
+
+
+def _label(point: Point) -> str:
+    return ", ".join(f"{key}={value}" for key, value in point.settings)
+
+
+def _folder(folder: Path, point: Point, repeat: int, repeats: int) -> Path:
+    own = folder / _name(point)
+    return own if repeats == 1 else repeated(own, repeat)
 
 
 def _chosen(folder: Path) -> tuple[str, ...]:
     """What was chosen for a run because no plan was given."""
     return tuple(note for note in read_results(folder).notes if note.startswith("no plan given"))
-
-
-@dataclass(frozen=True, slots=True)
-class _Job:
-    point: Point
-    trace: Path
-    plan: Plan | str | Path | None
-    target: str | None
-    sets: list[str]
-    out: Path
-    salt: str | None
 
 
 def _name(point: Point) -> str:
@@ -166,39 +229,39 @@ def _name(point: Point) -> str:
 
 def _traces(name: str | Path | None, points: Sequence[Point], folder: Path) -> dict[int, Path]:
     """The trace of each point; a workload's is made once for each of its specs and seeds."""
-    if name is None or not isinstance(name, str) or catalog.is_path(name):
-        return {point.number: Path(name or "") for point in points}
-    from agentx.generator.spec import load_spec
-    from agentx.generator.write import generate
-
     made: dict[tuple[tuple[str, ...], int], Path] = {}
     for point in points:
         key = point.spec_sets, point.seed
         if key not in made:
-            path = folder / f"trace-{len(made)}.trace"
-            made[key] = generate(load_spec(name, sets=key[0]), seed=key[1], out=path, name=name)
+            made[key] = trace_in(folder, name, point.seed, point.spec_sets, len(made))
     return {point.number: made[point.spec_sets, point.seed] for point in points}
 
 
-def _run_all(jobs: Sequence[_Job], workers: int, progress: bool) -> Iterator[tuple[int, Figures]]:
-    """(number, figures) as they come. Raises BadInput for the first point that could not be run."""
+def _run_all(jobs: Sequence[Job], workers: int, progress: bool) -> Iterator[tuple[Path, Figures]]:
+    """(folder, figures) as they come. Raises the error of the first point that could not be run."""
     from tqdm import tqdm
 
     shown = progress and sys.stderr.isatty()
-    with tqdm(total=len(jobs), file=sys.stderr, unit=" simulations", disable=not shown, leave=False) as bar:
+    with tqdm(total=len(jobs), file=sys.stderr, unit=" runs", disable=not shown, leave=False) as bar:
         if workers == 1:
             for job in jobs:
-                yield job.point.number, _figures_or_raise(_run(job))
+                yield job.out, _run_here(job, progress)
                 bar.update()
             return
-        with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
+        spawn = multiprocessing.get_context("spawn")
+        with ProcessPoolExecutor(workers, mp_context=spawn, initializer=_leave_at_once) as pool:
             running = {pool.submit(_run, job): job for job in jobs}
             try:
                 for ended in as_completed(running):
-                    yield running[ended].point.number, _figures_or_raise(ended.result())
+                    yield running[ended].out, _figures_or_raise(ended.result())
                     bar.update()
             finally:
                 pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _leave_at_once() -> None:
+    """Ctrl-C ends a process of the pool without a word: what it has not finished is run again another time."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def _figures_or_raise(outcome: Figures | str) -> Figures:
@@ -207,12 +270,22 @@ def _figures_or_raise(outcome: Figures | str) -> Figures:
     return outcome
 
 
-def _run(job: _Job) -> Figures | str:
+def _run_here(job: Job, progress: bool) -> Figures:
+    """One run in this process, which Ctrl-C ends with its books."""
+    if job.simulated:
+        return _figures_or_raise(_run(job))
+    if progress:
+        print(f"agentx replay: {job.label}, run {job.repeat}", file=sys.stderr)
+    run = play(job, progress=progress, signals=progress)
+    return figures_of(run, report(run))
+
+
+def _run(job: Job) -> Figures | str:
     """One simulation, in whatever process; what it was refused for comes back as words."""
     try:
-        run = simulate(job.trace, plan=job.plan, target=job.target, out=job.out, sets=job.sets, salt=job.salt)
+        run = play(job)
     except AgentxError as error:
-        return f"{', '.join(f'{key}={value}' for key, value in job.point.settings)}: {error}"
+        return f"{job.label}: {error}"
     return figures_of(run, report(run))
 
 

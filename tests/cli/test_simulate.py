@@ -57,7 +57,7 @@ def test_objectives_decide_the_exit_code(trace, tmp_path, capsys):
     assert main(["report", "sim", "--slo", "ttft_p95=1us"]) == 3
     assert "agentx: objective missed: ttft_p95 <= 1us: it is" in capsys.readouterr().err
     assert main(["report", "sim", "--slo", "ttft_p9=1us"]) == 2
-    assert "did you mean 'ttft_p90'?" in capsys.readouterr().err
+    assert "did you mean 'ttft_p99'?" in capsys.readouterr().err
 
 
 MISTAKES = [
