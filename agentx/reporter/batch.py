@@ -21,6 +21,7 @@ from agentx.replayer.run import replay
 from agentx.replayer.simulate import derived_salt, simulate
 from agentx.reporter.compare_conditions import differences
 from agentx.results import RESULTS, RunResults, read_results, sha256_of
+from agentx.trace import read_trace
 
 OVER = ("done", "failed")  # outcomes of a run that is not to be made again
 ASIDE = "unfinished"
@@ -82,17 +83,22 @@ def check_salt(salt: str | None, runs: int, simulated: bool) -> None:
         )
 
 
+def check_trace(name: str | Path | None) -> None:
+    """Raises BadInput without a trace, for a file that is none, and for a name that no workload has."""
+    if name is None:
+        raise BadInput("no trace to replay", hint="name one, or a plan that has a trace")
+    if isinstance(name, str) and not catalog.is_path(name):
+        catalog.resolve("workloads", name)
+    else:
+        _ = read_trace(name).header
+
+
 def trace_in(
     folder: Path, name: str | Path | None, seed: int, spec_sets: tuple[str, ...] = (), number: int = 0
 ) -> Path:
-    """The trace that all runs of a batch play: a file, or that of a workload, made once, in the batch's folder.
-
-    Raises BadInput without a name, or for one that no workload has.
-    """
-    if name is None:
-        raise BadInput("no trace to replay", hint="name one, or a plan that has a trace")
-    if not isinstance(name, str) or catalog.is_path(name):
-        return Path(name)
+    """The trace that all runs of a batch play: a file, or that of a workload, made once, in the batch's folder."""
+    if name is None or not isinstance(name, str) or catalog.is_path(name):
+        return Path(name or "")
     from agentx.generator.spec import load_spec
     from agentx.generator.write import generate
 
@@ -108,6 +114,8 @@ def play(job: Job, *, progress: bool = False, signals: bool = False) -> RunResul
     """
     if (found := finished(job)) is not None:
         return found
+    if (job.out / RESULTS).exists():
+        _put_aside(job.out)
     if job.simulated:
         run = simulate(
             job.trace, plan=job.plan, target=job.target, out=job.out, sets=job.all_sets, salt=_salt(job),
@@ -134,16 +142,15 @@ def _salt(job: Job) -> str | None:
 
 
 def finished(job: Job) -> RunResults | None:
-    """The finished run in a job's folder; one that is not finished is put aside. Raises BadInput for another run."""
+    """The finished run in a job's folder; None: none, or one that did not end. Raises BadInput for another run."""
     if not (job.out / RESULTS).exists():
         return None
     try:
         run = read_results(job.out)
     except BadInput:  # killed before it had settings
-        run = None
-    over = run is not None and run.tear is None and (run.end or {}).get("outcome") in OVER
-    if run is None or not over or not (job.simulated or any(attempt.ok for attempt in run.attempts)):
-        _put_aside(job.out)
+        return None
+    over = run.tear is None and (run.end or {}).get("outcome") in OVER
+    if not over or not (job.simulated or any(attempt.ok for attempt in run.attempts)):
         return None
     _check_same(job, run)
     return run

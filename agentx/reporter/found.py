@@ -51,6 +51,7 @@ class Found:
         names = tuple(str(one) for one in self.goal.conditions)
         columns = (self.goal.knob, "runs", "met", "requests", *names, "out tok/s", "/GPU", "server")
         rows = tuple(self._row(spot) for spot in self.spots)
+        notes = tuple(self.notes)
         return as_text(
             [
                 Heading(f"agentx find: {self.about}, {self.goal.knob}: {conditions}"),
@@ -58,8 +59,7 @@ class Found:
                 Table(columns, rows),
                 Heading("Answer"),
                 Lines((self.answer,)),
-                Heading("Know before use"),
-                Lines(tuple(self.notes), bullet=True),
+                *((Heading("Know before use"), Lines(notes, bullet=True)) if notes else ()),
             ]
         )
 
@@ -88,8 +88,7 @@ class Found:
         found, goal = self.bracket, self.goal
         runs = "its run" if self.repeats == 1 else f"all {self.repeats} runs"
         if found.good is None:
-            low = goal.text(found.bad or 0.0)
-            return f"Not met even at the lowest {goal.knob} that was tried, {low} {goal.unit}."
+            return f"Not met even at the lowest that was tried: {goal.knob} {goal.text(found.bad or 0.0)}."
         met = f"{goal.knob} {goal.text(found.good)} is met by {runs}"
         if found.bad is None:
             why = "the trace has no more sessions to play at a time" if self.exhausted else "the limit lies above"

@@ -12,7 +12,7 @@ from typing import Any
 
 from agentx.replayer.order import plan_of
 from agentx.replayer.plan import Plan, split_sets
-from agentx.reporter.batch import ASIDE, Job, check_folder, check_salt, play, repeated, trace_in
+from agentx.reporter.batch import ASIDE, Job, check_folder, check_salt, check_trace, play, repeated, trace_in
 from agentx.reporter.goodput_text import slo_document, value_text, verdict_text
 from agentx.reporter.reporting import Report, report
 from agentx.reporter.sweeping import COLUMNS, cells, figures_of, typical
@@ -79,6 +79,7 @@ def repeat(
     known = plan_of(plan, split_sets(sets)[0])
     check_salt(salt, known.repeats, simulated)
     folder, name = Path(out), trace if trace is not None else known.trace
+    check_trace(name)
     check_folder(folder, _ours)
     path = trace_in(folder, name, known.seed)
     made = []

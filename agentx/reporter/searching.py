@@ -18,7 +18,7 @@ from agentx.replayer.order import plan_of
 from agentx.replayer.plan import Plan, split_sets
 from agentx.replayer.search import Goal, goal_of, next_value
 from agentx.replayer.sweep import Knob, points_of
-from agentx.reporter.batch import ASIDE, Job, check_folder, check_salt, finished, play, repeated, trace_in
+from agentx.reporter.batch import ASIDE, Job, check_folder, check_salt, check_trace, finished, play, repeated, trace_in
 from agentx.reporter.found import Found
 from agentx.reporter.goodput_text import value_text
 from agentx.reporter.trials import Spot, Trial, trial_of
@@ -61,8 +61,7 @@ class _Search:
             value = _value(path.name)
             if value is None or self.goal.rounded(value) != value:
                 continue
-            jobs = list(self._jobs(value))
-            if all(job.out.exists() for job in jobs) and all(finished(job) is not None for job in jobs):
+            if all(finished(job) is not None for job in self._jobs(value)):
                 self.spots[value] = self.spot(value)
 
     @property
@@ -96,9 +95,9 @@ def find(
     knob = Knob(asked.key, (asked.text(start),))
     points_of(trace, plan=plan, target=target, sets=base, knobs=[knob], simulated=simulated)
     check_salt(salt, 2, simulated)
-    folder = Path(out)
+    folder, name = Path(out), trace if trace is not None else known.trace
+    check_trace(name)
     check_folder(folder, lambda name: _ours(name, asked))
-    name = trace if trace is not None else known.trace
     path = trace_in(folder, name, known.seed)
     job = Job(path, plan, target, base, folder, simulated, salt, more=more or {})
     search = _Search(asked, known, folder, job, progress, {})

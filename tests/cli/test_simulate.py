@@ -60,7 +60,32 @@ def test_objectives_decide_the_exit_code(trace, tmp_path, capsys):
     assert "did you mean 'ttft_p99'?" in capsys.readouterr().err
 
 
+def test_a_search_prints_the_curve_and_leaves_it(trace, tmp_path, capsys):
+    words = ["simulate", trace, "--find", "sessions 1..3: ttft_p95 <= 1h", "-o", "f", "--repeats", "2"]
+    assert main(words) == 0
+    out, err = capsys.readouterr()
+    assert out.startswith("agentx find: t, sessions: ttft_p95 <= 1h")
+    assert "agentx find: sessions 3: 2 of 2 runs met" in err
+    assert {path.name for path in (tmp_path / "f").iterdir()} >= {"sessions-1", "find.svg", "find.json"}
+    assert main([*words, "--json"]) == 0  # nothing is run again
+    assert json.loads(capsys.readouterr().out) == json.loads((tmp_path / "f/find.json").read_text())
+    assert main(["simulate", trace, "--find", "sessions 1..3: ttft_p95 <= 1us", "-o", "f"]) == 3
+
+
+def test_repeats_are_runs_in_a_folder(trace, tmp_path, capsys):
+    assert main(["simulate", trace, "--repeats", "2", "-o", "r", "--slo", "ttft_p95=1us"]) == 3
+    out, err = capsys.readouterr()
+    assert out.startswith("agentx repeats: t on laptop, 2 runs")
+    assert err.count("objective missed") == 2
+    assert {path.name for path in (tmp_path / "r").iterdir()} == {"run-1", "run-2", "repeats.json"}
+
+
 MISTAKES = [
+    (["simulate", "t.trace", "--find", "rate: ttft_p95 <= 5"], "ttft_p95: a duration needs a unit"),
+    (["simulate", "t.trace", "--find", "rate: ttft_p95 <= 5s", "--sweep", "seed=1,2"], "--find and --sweep"),
+    (["simulate", "t.trace", "--find", "pool: ttft_p95 <= 5s"], "there are rate, sessions, requests"),
+    (["simulate", "missing.trace", "--find", "rate: ttft_p95 <= 5s"], "no such file"),
+    (["simulate", "t.trace", "--repeats", "0"], "repeats: should be greater than or equal to 1"),
     (["simulate", "t.trace", "--slo", "ttft_p95=5"], "a duration needs a unit"),
     (["simulate"], "no trace to replay"),
     (["simulate", "t.trace", "--target", "http://127.0.0.1:1"], "is an address, and only an engine can be simulated"),
