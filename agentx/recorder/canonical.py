@@ -247,10 +247,11 @@ def _messages(value: Any, memo: Memo[tuple[Item, ...]]) -> Iterator[Item]:
                 yield _item("system" if leading else "user", "system", [block])
         else:
             leading = False
-            yield from memo.made(message, _message)
+            yield from memo.made(message, message_items)
 
 
-def _message(message: dict[str, Any]) -> tuple[Item, ...]:
+def message_items(message: dict[str, Any]) -> tuple[Item, ...]:
+    """The items of one chat message, or of one of Anthropic's, that is no system message."""
     role = message.get("role")
     if role == "assistant":
         return tuple(assistant(message))

@@ -80,3 +80,9 @@ def read_secret(path: Path, hint: str = "") -> CaptureKey:
     if len(secret) != KEY_BYTES:
         raise BadInput(f"this is no key: {KEY_BYTES} bytes are expected, not {len(secret)}", file=path, hint=hint)
     return CaptureKey(secret)
+
+
+def imports_key(path: Path | None = None) -> CaptureKey:
+    """The key of a user's imports of logs, made when it is first needed. Raises BadInput for a file that is none."""
+    path = path or key_path("imports")
+    return read_secret(path) if path.exists() else make_key(path)

@@ -9,7 +9,26 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal, NamedTuple
+
+
+class Fidelity(NamedTuple):
+    """What a source tells, in a word each; what it does not tell is unknown in the trace, never 0.
+
+    `prompt`: whole as sent, put together from a log, or only its length. `timing`: when each chunk came, the first
+    token, start and end, or the order alone. `lineage`: sessions and agents by name, by links in content, found by
+    content alone, or not at all. `usage`: tokens by the server, estimated, or not told. `gaps`: tools apart from
+    waiting, pauses as a whole, or none.
+    """
+
+    prompt: Literal["exact", "reconstructed", "lengths"]
+    timing: Literal["chunk", "ttft", "start-end", "start-only", "ordinal"]
+    lineage: Literal["header", "linked", "inferred", "none"]
+    usage: Literal["server", "estimated", "none"]
+    gaps: Literal["split", "total", "none"]
+
+    def line(self) -> str:
+        return ", ".join(f"{name} {value}" for name, value in self._asdict().items())
 
 
 @dataclass(slots=True)
@@ -42,6 +61,7 @@ class Books:
     findings: list[str] = field(default_factory=list)  # what was detected in the file, in a sentence each
     unknowable: tuple[str, ...] = ()
     heading: str = "what this source cannot tell:"
+    fidelity: Fidelity | None = None
 
     def note(self, what: str, count: int = 1) -> None:
         if count:
@@ -75,6 +95,8 @@ class Books:
         lines += [f"  dropped  {count:>9,}  {reason}" for _, account in accounts for reason, count in _by(account)]
         lines += [f"  noted    {count:>9,}  {what}" for what, count in sorted(self.notes.items())]
         lines += [f"detected: {sentence}" for sentence in self.findings]
+        if self.fidelity is not None:
+            lines.append(f"fidelity: {self.fidelity.line()}")
         if self.unknowable:
             lines.append(self.heading)
             lines += [f"  - {sentence}" for sentence in self.unknowable]
