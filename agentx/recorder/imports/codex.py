@@ -7,6 +7,7 @@ its parent's history, stamped anew; calls that the parent has too, by content an
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
@@ -15,13 +16,15 @@ from typing import Any
 
 from agentx.recorder.calls import ModelCall
 from agentx.recorder.canonical import Call, Item, response_item
+from agentx.recorder.composing import ToolTime
 from agentx.recorder.imports.books import Fidelity
-from agentx.recorder.imports.instants import listing, mapping, of_iso, text
+from agentx.recorder.imports.instants import listing, mapping, of_iso, of_number, text
 from agentx.recorder.imports.logged import LoggedFormat, Reading, matching
 from agentx.recorder.imports.transcripts import Heads
 from agentx.recorder.replies import Reply, Usage, reply_of, usage_of
 
 Json = dict[str, Any]
+_WALL_TIME = re.compile(r"^Wall time: (\d{1,7}(?:\.\d{1,6})?) seconds", re.MULTILINE)
 _MADE = frozenset({"reasoning", "function_call", "custom_tool_call", "local_shell_call", "web_search_call"})
 
 
@@ -41,7 +44,7 @@ class Rollout:
     told: int | None = None  # when the last item of the reply was
     totals: Json = field(default_factory=dict)
     chain: bytes = b""  # a digest of the history, as it grew
-    first: bool = True  # no call of the current task yet
+    task: list[ModelCall] = field(default_factory=list)  # the calls of the current task
     metas: int = 0
 
     def put(self, items: list[Item]) -> None:
@@ -67,7 +70,7 @@ def make_reader() -> Any:
         for _, line in reading.rows(path):
             kind, payload, at = line.get("type"), mapping(line.get("payload")), of_iso(line.get("timestamp"))
             if kind == "response_item":
-                _item(rollout, payload, at)
+                _item(rollout, payload, at, reading)
                 rows.merged += 1
             elif kind == "event_msg" and payload.get("type") == "token_count":
                 usage = _usage(rollout, payload)
@@ -82,11 +85,13 @@ def make_reader() -> Any:
                 if inherited:
                     rows.drop("call of the parent that a fork's or subagent's file repeats")
                 else:
-                    yield _call(rollout, heads, reply, usage, at, reading)
-                rollout.first = False
+                    rollout.task.append(_call(rollout, heads, reply, usage, at, reading))
                 _settle(rollout)
             else:
+                if kind == "event_msg" and payload.get("type") in ("task_started", "task_complete"):
+                    yield from _ended(rollout, payload)
                 rows.drop(_other(rollout, kind, payload, reading))
+        yield from _ended(rollout, {})
         if rollout.coming:
             reading.books.note("reply at a file's end without a token count: left out")
         calls.setdefault(rollout.name, set()).update(own)
@@ -94,7 +99,18 @@ def make_reader() -> Any:
     return read
 
 
-def _item(rollout: Rollout, payload: Json, at: int | None) -> None:
+def _ended(rollout: Rollout, payload: Json) -> Iterator[ModelCall]:
+    """The calls of a task that is over; its time to the first token is that of the first of them."""
+    ttft = of_number(payload.get("time_to_first_token_ms"), 0.001)
+    calls, rollout.task = rollout.task, []
+    if calls and ttft is not None and calls[0].timed and calls[0].order[0] + ttft <= calls[0].ended:
+        calls[0] = replace(calls[0], reply=replace(calls[0].reply, first_token=calls[0].order[0] + ttft))
+    yield from calls
+
+
+def _item(rollout: Rollout, payload: Json, at: int | None, reading: Reading) -> None:
+    if str(payload.get("type")).endswith("call_output"):
+        _timed(payload, reading)
     made = payload.get("type") in _MADE or (payload.get("type") == "message" and payload.get("role") == "assistant")
     if made:
         rollout.coming.append(payload)
@@ -107,6 +123,14 @@ def _item(rollout: Rollout, payload: Json, at: int | None) -> None:
     _settle(rollout)
     rollout.asked = at if at is not None else rollout.asked
     rollout.put(_items(payload))
+
+
+def _timed(payload: Json, reading: Reading) -> None:
+    """How long a tool ran, where its output says so in its first lines."""
+    output, call = payload.get("output"), payload.get("call_id")
+    found = _WALL_TIME.search(output[:400]) if isinstance(output, str) else None
+    if found is not None and isinstance(call, str):
+        reading.tool_times[call] = ToolTime(float(found[1]))
 
 
 def _items(payload: Json) -> list[Item]:
@@ -180,9 +204,6 @@ def _other(rollout: Rollout, kind: Any, payload: Json, reading: Reading) -> str:
             rollout.put(_items({"type": "message", "role": "user", "content": payload["message"]}))
         reading.books.note("compaction")
         return "line about a task"
-    if kind == "event_msg" and payload.get("type") == "task_started":
-        rollout.first = True
-        return "line about a task"
     if kind == "event_msg" and payload.get("type") == "thread_rolled_back":
         reading.books.note("history that was rolled back: what is dropped is not told, the prompts after it keep it")
     return "line without model traffic"
@@ -212,7 +233,8 @@ def make_format() -> LoggedFormat:
         fidelity=Fidelity("reconstructed", "start-end", "header", "server", "total"),
         unknowable=(
             "built-in tools: one stretch of known length before the first message",
-            "when a request left and its first token came: a call starts when the last line before it was written",
+            "when a request left: a call starts when the last line before it was written; the first token of a task's "
+            "calls but the first",
             "output of tools beyond what the file keeps (10 KB); what old reasoning is sent again",
             "retries, calls that failed, side calls",
             "waiting for a permission: it is inside a tool's time",
