@@ -136,7 +136,7 @@ def compile_calls(calls: Iterable[ModelCall], making: Making, books: Books, out:
         Names(),
         Weaver(items, set() if making.scope == "session" else _shared(kins), _ratios(turns), making.template, redactor),
         linked,
-        min(turn.opened for turn in turns),
+        min((turn.opened for turn in turns if turn.last.timed), default=0),
         making.tool_times,
     )
     done = _write(composer, kins, out, making)

@@ -47,7 +47,7 @@ class Composer:
         order = sorted((turn for line in kin.lines for turn in line.turns), key=lambda turn: turn.index)
         place = {turn.index: at for at, turn in enumerate(order)}
         segments = self.weaver.open()
-        first = order[0].turn.opened
+        first = next((this.turn.opened for this in order if this.turn.last.timed), order[0].turn.opened)
         made: list[TraceTurn] = []
         for this in order:
             after = self._after(this, kin, line_of, place, made)
@@ -60,7 +60,7 @@ class Composer:
             tuple(self._thread(at, line) for at, line in enumerate(kin.lines)),
             segments,
             self.weaver.file.segments,
-            arrival=_seconds(first - self.start) if order[0].turn.last.timed else None,
+            arrival=_seconds(first - self.start) if any(this.turn.last.timed for this in order) else None,
             extra={"known_by": kin.rule},
         )
 

@@ -24,6 +24,7 @@ from typing import Literal
 
 from agentx.core import ThreadKind
 from agentx.recorder.attempts import Items, Turn
+from agentx.recorder.canonical import ID_BLOCK, TEXT_BLOCK
 from agentx.recorder.identity import Said
 
 How = Literal["tool", "prefix", "partial", "agent", "spawn", "none"]
@@ -125,6 +126,13 @@ class _Linker:
                     return index, length
         return None
 
+    def _ends_in_a_cut_block(self, turn: Turn) -> bool:
+        """Whether a prompt of text or ids ends inside a block, which a longer one then fills with more."""
+        item = self._items.known[turn.numbers[-1]]
+        whole = ID_BLOCK if item.tokens is not None else TEXT_BLOCK
+        size = item.tokens if item.tokens is not None else item.weight
+        return turn.last.wire in ("completions", "generate") and size < whole
+
     def _tool(self, this: Linked) -> int | None:
         """The turn that emitted the last tool call that this prompt answers."""
         for number in reversed(this.turn.numbers):
@@ -176,6 +184,8 @@ class _Linker:
     def _note(self, this: Linked, pool: _Index, chain: list[int]) -> None:
         if chain:
             pool.whole[chain[-1]].append(this.index)
+        if len(chain) > 1 and this.said.session is not None and self._ends_in_a_cut_block(this.turn):
+            pool.whole[chain[-2]].append(this.index)
         for digest in chain:
             pool.part[digest] = this.index
         pool.turns.append(this.index)

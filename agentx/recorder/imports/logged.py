@@ -43,6 +43,7 @@ class Reading:
     tool_times: dict[str, ToolTime] = field(default_factory=dict)
     progress: Callable[[], object] = lambda: None
     _number: int = 0
+    _last: int = 0  # when the call before began
 
     def rows(self, path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         """The JSON objects of a file of lines, with their numbers; what is none is counted as dropped."""
@@ -73,13 +74,17 @@ class Reading:
         ids: Iterable[tuple[str, str | None]] = (),
         **more: Any,
     ) -> ModelCall:
-        """A call. `ids` are identity headers and their values, None where there is none. No start: not timed."""
+        """A call. `ids` are identity headers and their values, None where there is none.
+
+        A call with an end alone starts there; one without a time stands behind the call before, and is not timed.
+        """
         self.progress()
         self._number += 1
         named = tuple((name, self.key.pseudonym("id", value)) for name, value in ids if value is not None)
-        timed = start is not None
-        begin = start if start is not None else self._number
-        ended = max(begin, end) if timed and end is not None else begin
+        begin = start if start is not None else end
+        timed = begin is not None
+        self._last = begin = begin if begin is not None else self._last + 1
+        ended = max(begin, end) if end is not None else begin
         return ModelCall((begin, 0, self._number), ended, wire, request, reply, named, timed=timed, **more)
 
 

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from agentx.core import Header, Identity, Session
 from agentx.errors import BadInput
-from agentx.recorder.imports.books import Books
+from agentx.recorder.imports.books import Books, Fidelity
 from agentx.recorder.imports.draft import Draft, scope_of
 
 Reader = Callable[[Path, Books, Any], Iterator[Session]]  # a file, the books, a hashlib object for the file's bytes
@@ -31,6 +31,7 @@ class Format:
     endings: tuple[str, ...]
     identity: Identity = "file"
     content: Literal["synthetic", "text", "opaque"] = "synthetic"
+    fidelity: Fidelity | None = None
 
 
 def import_files(
@@ -40,8 +41,10 @@ def import_files(
 
     `progress` is called for each session. Raises BadInput for a file of another format, naming the place.
     """
-    books = Books(format.row, unknowable=format.unknowable)
-    provenance = {"importer": format.name}
+    books = Books(format.row, unknowable=format.unknowable, fidelity=format.fidelity)
+    provenance: dict[str, Any] = {"importer": format.name}
+    if format.fidelity is not None:
+        provenance["fidelity"] = format.fidelity._asdict()
     name = paths[0].stem if len(paths) == 1 else format.name
     header = Header(name, scope_of(provenance), format.identity, format.content, provenance=provenance)
     digests, names = [], dict[str, int]()

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from itertools import takewhile
 from typing import Any
 
 from agentx.recorder.calls import ModelCall
 from agentx.recorder.canonical import Call, Item
-from agentx.recorder.imports.instants import mapping, of_number, text
+from agentx.recorder.imports.instants import listing, mapping, of_number, text
 from agentx.recorder.imports.logged import Reading
 from agentx.recorder.replies import Reply, reply_of
 
@@ -20,6 +21,7 @@ UNKNOWABLE = (
     "which messages and tools a prompt was made of: it is one stretch of tokens",
     "tool calls: threads are found by what prompts share, gaps have no kind",
 )
+CUT = 2048  # characters from which level 2 of the request log cuts in the middle
 
 
 def call_of_request(
@@ -54,21 +56,27 @@ def call_of_request(
 
 
 def _request(obj: Mapping[str, Any], meta: Mapping[str, Any], reply: Reply, reading: Reading) -> Call | str:
-    body = {"input_ids": obj.get("input_ids"), "sampling": None, "model": text(obj, "model", "lora_path")}
-    sampling = obj.get("sampling_params")
-    if isinstance(sampling, dict):
-        body |= {"temperature": sampling.get("temperature"), "max_tokens": sampling.get("max_new_tokens")}
-    ids, prompt = obj.get("input_ids"), reply.usage.prompt
-    whole = isinstance(ids, list) and ids and (prompt is None or prompt == len(ids))
-    if not whole:
-        body = {**body, "input_ids": None, "text": obj.get("text")}
-        reading.books.note(
-            "token ids that are not all there (the log was cut): the text is used", isinstance(ids, list) and bool(ids)
-        )
-    if whole or (isinstance(obj.get("text"), str) and obj["text"]):
-        return reading.request("generate", body)
+    ids, rendered, prompt = listing(obj.get("input_ids")), obj.get("text"), reply.usage.prompt
+    head = list(takewhile(lambda id: type(id) is int, ids))
+    body: dict[str, Any] = {"model": text(obj, "model", "lora_path")}
+    sampling = mapping(obj.get("sampling_params"))
+    body |= {"temperature": sampling.get("temperature"), "max_tokens": sampling.get("max_new_tokens")}
+    if head and len(head) == len(ids) and prompt in (None, len(ids)):
+        return reading.request("generate", {**body, "input_ids": ids})
+    if isinstance(rendered, str) and rendered and not _cut(rendered):
+        return reading.request("generate", {**body, "text": rendered})
     if prompt is None:
         return "request with neither prompt nor length"
+    key = f"rest of request {reading.books.rows.read}".encode()
+    if head and len(head) < len(ids) and len(head) < prompt:
+        reading.books.note("prompt that the log cut in the middle: what is behind the cut occurs nowhere else")
+        call = reading.request("generate", {**body, "input_ids": head})
+        rest = Item("user", key, 4 * (prompt - len(head)), tokens=prompt - len(head), glued=True)
+        return call if isinstance(call, str) else replace(call, items=(*call.items, rest))
     reading.books.note("prompt that is not in the file: only its length is known")
-    key = f"length {reading.books.rows.read}".encode()
-    return Call(text(obj, "model") or "", (Item("user", key, prompt, tokens=prompt),))
+    return Call(text(obj, "model") or "", (Item("user", key, max(prompt, 1), tokens=prompt),))
+
+
+def _cut(rendered: str) -> bool:
+    """Whether the request log cut a text in the middle: half of what it keeps, dots, the other half."""
+    return CUT <= len(rendered) <= CUT + 8 and "..." in rendered[CUT // 2 - 1 : CUT // 2 + 8]
