@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from agentx.errors import EXIT_OK, BadInput
 
 if TYPE_CHECKING:
+    from agentx.core import Identity
+    from agentx.recorder.compiling import Compiled, Level
     from agentx.recorder.keys import CaptureKey
 
 EPILOG = """\
@@ -28,17 +30,19 @@ result go to stderr. The same capture, key and level give the same bytes.
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("capture", type=Path, metavar="CAPTURE", help="the folder that 'agentx record' wrote")
     parser.add_argument("-o", "--out", required=True, type=Path, metavar="OUT", help="the trace (.trace, or .jsonl)")
+    level_options(parser)
+
+
+def level_options(parser: Any) -> None:
+    """What a trace may say of content, for a parser or a group of one; what is not given is None."""
     parser.add_argument(
         "--level",
         choices=("shape", "shape-coarse", "text"),
-        default="shape",
-        help="what the trace may say: exact lengths and times, coarse ones, or redacted text too "
-        "(default: %(default)s)",
+        help="what the trace may say: exact lengths and times, coarse ones, or redacted text too (default: shape)",
     )
     parser.add_argument(
         "--template",
         type=_template,
-        default=(0, 0),
         metavar="N+M",
         help="tokens that the recorded server's chat template adds to each message and to a prompt, left out of the "
         "parts so that a replay does not send them twice (default: 0+0, not known)",
@@ -46,14 +50,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--scope",
         choices=("session", "file", "global"),
-        default="file",
         help="how far equal content is recognised: in one session, in the whole trace, or (tools and system texts) in "
-        "all traces that are compiled with one --scope-key (default: %(default)s)",
+        "all traces that are made with one --scope-key (default: file)",
     )
     parser.add_argument(
         "--scope-key", type=Path, metavar="FILE", help="the key of --scope global; it is made where there is none"
     )
-    parser.add_argument("--key", type=Path, metavar="FILE", help="the capture's key, where it was moved")
+    parser.add_argument("--key", type=Path, metavar="FILE", help="the key of identities, where it is not in its place")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -62,24 +65,28 @@ def run(args: argparse.Namespace) -> int:
     from agentx.recorder.compiling import compile_capture
     from agentx.recorder.weaving import Template
 
-    across = _across(args)
+    across = scope_key(args)
     if args.capture.resolve() in [args.out.resolve(), *args.out.resolve().parents]:
         raise BadInput("the trace must lie outside the capture", file=args.out, hint="a capture is never shared")
+    level: Level = args.level or "shape"
+    scope: Identity = args.scope or "file"
     with tqdm(unit="exchange", disable=None, leave=False) as bar:
-        template = Template(*args.template)
-        done = compile_capture(
-            args.capture, args.out, args.level, args.key, template, args.scope, across, progress=bar.update
-        )
+        template = Template(*(args.template or (0, 0)))
+        done = compile_capture(args.capture, args.out, level, args.key, template, scope, across, progress=bar.update)
+    print("\n".join(outcome(done, args.out, level)), file=sys.stderr)
+    return EXIT_OK
+
+
+def outcome(done: Compiled, out: Path, level: str) -> list[str]:
+    """What was done, in lines: the books, what is still linkable, what was redacted."""
     lines = [*done.books.lines(), *done.linkability.lines()]
     if done.redacted is not None:
         found = ", ".join(f"{count:,} {kind}" for kind, count in sorted(done.redacted.items())) or "none found"
         lines.append(f"redacted: {found}; no known secret pattern is left, which does not make the text anonymous")
-    lines.append(f"wrote {args.out}: {done.sessions:,} sessions, {done.turns:,} turns, level {args.level}")
-    print("\n".join(lines), file=sys.stderr)
-    return EXIT_OK
+    return [*lines, f"wrote {out}: {done.sessions:,} sessions, {done.turns:,} turns, level {level}"]
 
 
-def _across(args: argparse.Namespace) -> CaptureKey | None:
+def scope_key(args: argparse.Namespace) -> CaptureKey | None:
     """The key by which several traces know one text. Raises BadInput for options that do not go together."""
     from agentx.recorder.keys import make_key, read_secret
 

@@ -1,30 +1,23 @@
-"""`agentx import`: traces that people already have become agentx traces."""
+"""`agentx import`: traces and logs that people already have become agentx traces."""
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agentx.cli.compile_ import level_options, outcome, scope_key
 from agentx.errors import EXIT_OK, BadInput
 
 if TYPE_CHECKING:
+    from agentx.core import Identity
+    from agentx.recorder.compiling import Level
     from agentx.recorder.imports.books import Books
 
-EPILOG = """examples:
-  agentx import weka traces/ -o claude.trace            a folder of Weka sessions, one trace
-  agentx import weka trace_0277.json -o one.trace
-  agentx import mooncake conversation.jsonl -o conv.trace
-  agentx import mooncake seconds.jsonl --unit s -o conv.trace
-  agentx import azure code.csv -o code.trace
-
-The books (rows read = used + merged + dropped) and what the source cannot tell go to stderr.
-"""
-
-# format -> (module under recorder/imports, what its files are); those of a file or a folder, without options
+# format -> (module under recorder/imports, what its files are): sources of lengths, or of public text
 FORMATS: dict[str, tuple[str, str]] = {
     "trie": ("trie", "rows of lengths of Applied Compute's inference benchmark, JSON Lines"),
     "azure": ("azure", "Azure LLM inference trace, CSV"),
@@ -34,68 +27,163 @@ FORMATS: dict[str, tuple[str, str]] = {
     "trtllm": ("trtllm", "TensorRT-LLM scaffolding traces, JSON"),
     "chats": ("chats", "conversations with text, as vLLM's multi-turn benchmark plays them, or ShareGPT, JSON"),
     "mlperf": ("mlperf", "MLPerf agentic inference: messages with text, JSON Lines"),
+    "dynamo": ("dynamo", "Dynamo request and agent traces: lengths and block hashes, JSON Lines, also compressed"),
+}
+# the same of logs that hold private content: they go the way of recordings, by privacy levels
+LOGS: dict[str, tuple[str, str]] = {
+    "claude-bodies": ("claude_bodies", "Claude Code's raw API bodies, a folder; with its OTel spans where given"),
+    "codex-trace": ("codex_trace", "Codex rollout-trace bundles, folders"),
+    "claude-code": ("claude_code", "Claude Code's session files, JSON Lines"),
+    "codex": ("codex", "Codex's session files, JSON Lines"),
+    "har": ("har", "HAR files"),
+    "mitmproxy": ("mitmproxy", "mitmproxy flow files"),
+    "sglang-metrics": ("sglang_metrics", "SGLang --export-metrics-to-file, JSON Lines"),
+    "sglang-log": ("sglang_log", "SGLang --log-requests --log-requests-format json"),
+    "sglang-dump": ("sglang_dump", "SGLang's request and crash dumps, pickles that are read without being run"),
+    "otel": ("otel", "OpenTelemetry spans: OpenInference and GenAI conventions, JSON"),
+    "litellm": ("litellm", "LiteLLM's standard logging payloads, JSON"),
+    "aiperf": ("aiperf", "AIPerf's raw export, JSON Lines"),
+    "mini-swe-agent": ("mini_swe_agent", "mini-swe-agent's trajectories, JSON"),
+    "openhands": ("openhands", "OpenHands' completion logs, JSON files"),
+}
+OWN = {
+    "weka": "sessions of kv-cache-tester or SemiAnalysis, JSON files or folders of them",
+    "mooncake": "one file of lengths and block hashes, JSON Lines",
 }
 
 
+def _listed(formats: dict[str, str]) -> str:
+    return "\n".join(f"  {name:<15} {what}" for name, what in formats.items())
+
+
+EPILOG = f"""traces, of lengths or of public text:
+{_listed({**OWN, **{name: what for name, (_, what) in FORMATS.items()}})}
+
+logs with content, made traces without it (--level):
+{_listed({name: what for name, (_, what) in LOGS.items()})}
+
+examples:
+  agentx import traces/trace_0277.json -o one.trace      the format is found out
+  agentx import weka traces/ -o claude.trace             a folder of Weka sessions, one trace
+  agentx import mooncake seconds.jsonl --unit s -o conv.trace
+  agentx import claude-code ~/.claude/projects -o mine.trace
+  agentx import har session.har -o mine.trace --level shape-coarse
+
+The books (rows read = used + merged + dropped) and what the source cannot tell go to stderr.
+"""
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    formats = parser.add_subparsers(dest="format", required=True, metavar="FORMAT")
-    weka = formats.add_parser("weka", help="sessions of kv-cache-tester or SemiAnalysis, files or folders of them")
-    weka.add_argument("paths", nargs="+", type=Path, metavar="PATH", help="a .json or .jsonl file, or a folder of them")
-    weka.set_defaults(convert=_weka)
-    mooncake = formats.add_parser("mooncake", help="JSON Lines of lengths and block hashes")
-    mooncake.add_argument("paths", nargs=1, type=Path, metavar="FILE")
+    parser.usage = "%(prog)s [FORMAT] PATH [PATH ...] -o OUT [options]"
+    parser.add_argument("what", nargs="+", metavar="PATH", help="files, or folders of them; a format's name before")
+    parser.add_argument("-o", "--out", required=True, type=Path, metavar="OUT", help="the trace to write")
+    logs = parser.add_argument_group("logs")
+    level_options(logs)
+    mooncake = parser.add_argument_group("mooncake")
     mooncake.add_argument("--unit", choices=("s", "ms"), help="unit of timestamp and delay (default: detected)")
     mooncake.add_argument(
         "--rows",
         choices=("cumulative", "delta"),
         help="what the rows of a session hold: whole prompts, or what is new in each (default: detected)",
     )
-    mooncake.add_argument("--block", type=int, default=512, metavar="N", help="tokens of a block (default: 512)")
-    mooncake.set_defaults(convert=_mooncake)
-    others = [formats.add_parser(name, help=what) for name, (_, what) in FORMATS.items()]
-    for each in others:
-        each.add_argument("paths", nargs="+", type=Path, metavar="PATH", help="a file, or a folder of them")
-        each.set_defaults(convert=_files)
-    for each in (weka, mooncake, *others):
-        each.add_argument("-o", "--out", required=True, type=Path, metavar="OUT", help="the trace to write")
+    mooncake.add_argument("--block", type=int, metavar="N", help="tokens of a block (default: 512)")
 
 
 def run(args: argparse.Namespace) -> int:
-    convert: Callable[[argparse.Namespace], Books] = args.convert
-    for path in args.paths:
+    format, paths = _format(args.what)
+    for path in paths:
         if path.resolve() == args.out.resolve():
             raise BadInput("the output is one of the inputs", file=args.out, hint="-o names another file")
-    books = convert(args)
+    _check_options(format, args)
+    if format in LOGS:
+        return _log(format, paths, args)
+    if format == "weka":
+        books = _weka(paths, args.out)
+    elif format == "mooncake":
+        books = _mooncake(paths, args)
+    else:
+        books = _files(format, paths, args.out)
     print("\n".join([*books.lines(), f"wrote {args.out}"]), file=sys.stderr)
     return EXIT_OK
 
 
-def _weka(args: argparse.Namespace) -> Books:
+def _format(what: Sequence[str]) -> tuple[str, list[Path]]:
+    """The format that was named, or is found out, and the paths."""
+    names = {**OWN, **FORMATS, **LOGS}
+    if what[0] in names and (len(what) > 1 or not Path(what[0]).exists()):
+        if len(what) == 1:
+            raise BadInput(f"import {what[0]}: which files?", hint=f"agentx import {what[0]} PATH -o OUT")
+        return what[0], [Path(path) for path in what[1:]]
+    paths = [Path(path) for path in what]
+    if len(what) > 1 and not paths[0].exists() and not paths[0].suffix:
+        raise BadInput(f"{what[0]!r} is neither a format nor a file", hint=f"formats: {', '.join(sorted(names))}")
+    from agentx.recorder.imports.detect import detect
+
+    found = {detect(path) for path in paths}
+    if len(found) > 1:
+        raise BadInput(f"several formats at once: {', '.join(sorted(found))}", hint="import them one by one")
+    print(f"detected: {found.copy().pop()}", file=sys.stderr)
+    return found.pop(), paths
+
+
+def _check_options(format: str, args: argparse.Namespace) -> None:
+    """Raises BadInput for an option that means nothing to this format."""
+    own = {"unit": args.unit, "rows": args.rows, "block": args.block}
+    log = {name: getattr(args, name) for name in ("level", "key", "template", "scope", "scope_key")}
+    for name, value in {**({} if format == "mooncake" else own), **({} if format in LOGS else log)}.items():
+        if value is not None:
+            raise BadInput(
+                f"--{name.replace('_', '-')} means nothing to {format}",
+                hint="leave it out, or see: agentx import --help",
+            )
+
+
+def _log(format: str, paths: list[Path], args: argparse.Namespace) -> int:
+    from importlib import import_module
+
+    from agentx.recorder.imports.logged import import_calls
+    from agentx.recorder.weaving import Template
+
+    made = import_module(f"agentx.recorder.imports.{LOGS[format][0]}").make_format()
+    level: Level = args.level or "shape"
+    template = Template(*(args.template or (0, 0)))
+    scope: Identity = args.scope or "file"
+    across = scope_key(args)
+    with _bar("call") as tick:
+        done = import_calls(made, paths, args.out, level, args.key, template, scope, across, tick)
+    print("\n".join(outcome(done, args.out, level)), file=sys.stderr)
+    return EXIT_OK
+
+
+def _weka(paths: list[Path], out: Path) -> Books:
     from agentx.recorder.imports.weka import import_weka
 
     with _bar("file") as tick:
-        return import_weka(args.paths, args.out, lambda _: tick())
+        return import_weka(paths, out, lambda _: tick())
 
 
-def _mooncake(args: argparse.Namespace) -> Books:
-    from agentx.recorder.imports.mooncake import import_mooncake
+def _mooncake(paths: list[Path], args: argparse.Namespace) -> Books:
+    from agentx.recorder.imports.mooncake import BLOCK, import_mooncake
 
-    if not 1 <= args.block <= 1 << 20:
-        raise BadInput(f"--block {args.block} is not from 1 to {1 << 20}")
+    block = BLOCK if args.block is None else args.block
+    if not 1 <= block <= 1 << 20:
+        raise BadInput(f"--block {block} is not from 1 to {1 << 20}")
+    if len(paths) > 1:
+        raise BadInput("one file of Mooncake rows at a time", file=paths[1])
     with _bar("row") as tick:
         return import_mooncake(
-            args.paths[0], args.out, unit=args.unit, rows=args.rows, block=args.block, progress=lambda _: tick()
+            paths[0], args.out, unit=args.unit, rows=args.rows, block=block, progress=lambda _: tick()
         )
 
 
-def _files(args: argparse.Namespace) -> Books:
+def _files(format: str, paths: list[Path], out: Path) -> Books:
     from importlib import import_module
 
     from agentx.recorder.imports.running import import_files
 
-    format = import_module(f"agentx.recorder.imports.{FORMATS[args.format][0]}").make_format()
+    made = import_module(f"agentx.recorder.imports.{FORMATS[format][0]}").make_format()
     with _bar("session") as tick:
-        return import_files(format, args.paths, args.out, tick)
+        return import_files(made, paths, out, tick)
 
 
 @contextmanager

@@ -73,11 +73,22 @@ def parser(verb: str | None) -> argparse.ArgumentParser:
     return main
 
 
+def _parsed(whole: argparse.ArgumentParser, words: list[str]) -> argparse.Namespace:
+    """The arguments. Where a verb takes several files, some may stand behind options, at which argparse stops."""
+    args, left = whole.parse_known_args(words)
+    several = getattr(args, "what", None)
+    if left and isinstance(several, list) and not any(word.startswith("-") for word in left):
+        args.what = [*several, *left]
+    elif left:
+        whole.error(f"unrecognized arguments: {' '.join(left)}")
+    return args
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command line. Returns its exit code; argparse itself exits on wrong usage (2) and --help (0)."""
     words = list(sys.argv[1:] if argv is None else argv)
     verb = next((word for word in words if not word.startswith("-")), None)
-    args = parser(verb).parse_args(words)
+    args = _parsed(parser(verb), words)
     try:
         code: int = args.run(args)
         sys.stdout.flush()

@@ -32,7 +32,7 @@ def make_reader() -> Any:
 
     def read(path: Path, reading: Reading) -> Iterator[ModelCall]:
         folder, index = (path, path / "index.jsonl") if path.is_dir() else (path.parent, path)
-        if not path.is_dir() and path.name != "index.jsonl":
+        if not _is_index(path):
             spans.read(path, reading)
             return
         used: set[str] = set()
@@ -48,6 +48,10 @@ def make_reader() -> Any:
         reading.books.rows.drop("request without a line in index.jsonl: it failed, or the index was not written", left)
 
     return read
+
+
+def _is_index(path: Path) -> bool:
+    return path.is_dir() or ("index" in path.name and path.suffix == ".jsonl")
 
 
 def _call(folder: Path, entry: Json, spans: Spans, reading: Reading) -> ModelCall | str:
@@ -121,5 +125,5 @@ def make_format() -> LoggedFormat:
             "thinking of earlier turns: redacted in the files, its tokens are in the usage",
         ),
         find=find,
-        order=lambda path: (path.is_dir() or path.name == "index.jsonl", path),
+        order=lambda path: (_is_index(path), path),
     )

@@ -78,10 +78,10 @@ class _Reader:
             else:
                 books.rows.drop(why)
         made = 0
-        for name, group in groups.items():
+        for group in groups.values():
             if group.requests:
                 made += 1
-                yield self.session(f"s{len(self.numbers)}-{made}" if not name else f"s{made:04d}", group, books)
+                yield self.session(f"s{made:04d}", group, books)
             else:
                 books.notes["session of tools alone: left out"] += 1
         if not made:
@@ -165,12 +165,21 @@ class _Reader:
         zero = next((r.start for r in requests if r.start is not None), None)
         tools = _tools(request, requests[before], group) if before is not None else ()
         kind: Any = "tool" if tools else "spawn" if spawner is not None else "unknown"
+        start, end = _since(request.start, zero), _since(request.end, zero)
         return Turn(
-            index=at, thread=thread.id, prompt=made.prompt, isl=request.isl, output=Output(request.out),
-            after=() if waited is None else (waited,), gap=_gap(request, requests[waited] if waited is not None else None, kind, tools),
-            tools=tools, model=request.model, reply=made.reply, event=made.event,
-            observed=Observed(_since(request.start, zero), _seconds(request.ttft), _since(request.end, zero), request.cached),
-        )  # fmt: skip
+            index=at,
+            thread=thread.id,
+            prompt=made.prompt,
+            isl=request.isl,
+            output=Output(request.out),
+            after=() if waited is None else (waited,),
+            gap=_gap(request, requests[waited] if waited is not None else None, kind, tools),
+            tools=tools,
+            model=request.model,
+            reply=made.reply,
+            event=made.event,
+            observed=Observed(start, _seconds(request.ttft), end, request.cached),
+        )
 
 
 def _lines(path: Path, books: Books, digest: Any) -> Iterator[bytes]:

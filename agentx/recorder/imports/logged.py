@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from agentx.core import Identity
 from agentx.errors import BadInput
 from agentx.frames import open_for_reading
 from agentx.recorder.calls import ModelCall
@@ -126,9 +127,11 @@ def import_calls(
     level: Level = "shape",
     key_file: Path | None = None,
     template: Template = NO_TEMPLATE,
+    scope: Identity = "file",
+    across: CaptureKey | None = None,
     progress: Callable[[], object] = lambda: None,
 ) -> Compiled:
-    """Turn logs into one trace at `out`. `progress` is called for each call.
+    """Turn logs into one trace at `out`; see `Making` for what may be asked. `progress` is called for each call.
 
     Raises BadInput for what cannot be read, and when no model call is found.
     """
@@ -147,6 +150,8 @@ def import_calls(
         paths[0],
         level,
         template,
+        scope=scope,
+        across=across,
         tool_times=reading.tool_times,
         provenance={"fidelity": format.fidelity._asdict()},
     )

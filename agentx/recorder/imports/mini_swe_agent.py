@@ -31,6 +31,7 @@ def read(path: Path, reading: Reading) -> Iterator[ModelCall]:
     config = mapping(mapping(mapping(mapping(value).get("info")).get("config")).get("model"))
     model = text(config, "model_name") or ""
     history: list[Item] = []
+    answered = False  # from then on a user's message is what a command printed
     before: int | None = None  # when the message before was there
     for message in messages:
         reading.books.rows.read += 1
@@ -42,14 +43,17 @@ def read(path: Path, reading: Reading) -> Iterator[ModelCall]:
             yield _call(path, message, model, tuple(history), (before, at), reading)
         else:
             reading.books.rows.merged += 1
-        history += _items(message)
+        history += _items(message, answered)
+        answered = answered or message.get("role") == "assistant"
         before = at if at is not None else before
 
 
-def _items(message: Json) -> tuple[Item, ...]:
+def _items(message: Json, answered: bool) -> tuple[Item, ...]:
     items = message_items({key: value for key, value in message.items() if key != "extra"})
     if message.get("role") in ("system", "developer"):
         return tuple(replace(item, layer="system") for item in items)
+    if answered and message.get("role") == "user":
+        return tuple(replace(item, layer="tool_result") for item in items)
     return items
 
 

@@ -17,28 +17,67 @@ from agentx.frames import MAGIC, open_for_reading
 from agentx.trace_bodies import Body, Invalid
 from agentx.trace_lines import lines_of
 
-# Formats by the keys that give them away; the first whose keys are all there is named.
-_SIGNATURES: tuple[tuple[frozenset[str], str], ...] = (
-    (frozenset({"frame"}), "an agentx trace in its JSON Lines form"),
-    (frozenset({"requests", "block_size"}), "a Weka session (agentx import weka)"),
-    (frozenset({"input_length", "output_length", "chat_id"}), "a Bailian trace (agentx import bailian)"),
-    (frozenset({"input_length", "output_length"}), "a Mooncake trace (agentx import mooncake)"),
-    (frozenset({"num_turns", "input_prompt_length"}), "a trie workload (agentx import trie)"),
-    (frozenset({"trace_id", "events"}), "a TensorRT-LLM scaffolding trace (agentx import trtllm)"),
-    (frozenset({"log"}), "a HAR file"),
-    (frozenset({"resourceSpans"}), "an OpenTelemetry export"),
-    (frozenset({"session_id", "input_tokens_total"}), "a TraceLab round (agentx import tracelab)"),
-    (frozenset({"conversation_id", "role"}), "an MLPerf agentic row (agentx import mlperf)"),
-    (frozenset({"messages"}), "a file of chat messages (agentx import chats)"),
+
+class Signature(NamedTuple):
+    """The keys that give an object of a format away, the format (as `agentx import` calls it), and what it is."""
+
+    keys: frozenset[str]
+    format: str | None
+    what: str
+
+
+def _sign(keys: str, format: str | None, what: str) -> Signature:
+    return Signature(frozenset(keys.split()), format, what)
+
+
+# The first whose keys are all there is named.
+SIGNATURES = (
+    _sign("frame", None, "an agentx trace in its JSON Lines form"),
+    _sign("requests block_size", "weka", "a Weka session"),
+    _sign("input_length output_length chat_id", "bailian", "a Bailian trace"),
+    _sign("input_length output_length", "mooncake", "a Mooncake trace"),
+    _sign("num_turns input_prompt_length", "trie", "a trie workload"),
+    _sign("trace_id events", "trtllm", "a TensorRT-LLM scaffolding trace"),
+    _sign("log", "har", "a HAR file"),
+    _sign("resourceSpans", "otel", "an OpenTelemetry export"),
+    _sign("trace_id spans", "otel", "a list of OpenTelemetry spans"),
+    _sign("context start_time attributes", "otel", "an OpenTelemetry span"),
+    _sign("session_id input_tokens_total", "tracelab", "a TraceLab round"),
+    _sign("request_file response_file", "claude-bodies", "an index of Claude Code's raw bodies"),
+    _sign("schema_version seq wall_time_unix_ms payload", "codex-trace", "an event of a Codex rollout trace"),
+    _sign("timestamp type payload", "codex", "a line of a Codex session"),
+    _sign("sessionId type", "claude-code", "a line of a Claude Code session"),
+    _sign("request_parameters", "sglang-metrics", "a line of SGLang's exported metrics"),
+    _sign("timestamp event obj", "sglang-log", "a line of SGLang's request log"),
+    _sign("timestamp event rid", "sglang-log", "a line of SGLang's request log"),
+    _sign("litellm_call_id", "litellm", "a logging payload of LiteLLM"),
+    _sign("call_type model_parameters", "litellm", "a logging payload of LiteLLM"),
+    _sign("metadata responses payload", "aiperf", "a row of AIPerf's raw export"),
+    _sign("event agent_context", "dynamo", "an event of a Dynamo trace"),
+    _sign("timestamp event", "dynamo", "an event of a Dynamo trace"),
+    _sign("messages trajectory_format", "mini-swe-agent", "a trajectory of mini-swe-agent"),
+    _sign("messages info", "mini-swe-agent", "a trajectory of mini-swe-agent"),
+    _sign("messages response", "openhands", "a completion log of OpenHands"),
+    _sign("messages latency_sec", "openhands", "a completion log of OpenHands"),
+    _sign("input response latency_sec", "openhands", "a completion log of OpenHands"),
+    _sign("conversation_id role", "mlperf", "an MLPerf agentic row"),
+    _sign("messages", "chats", "a file of chat messages"),
+    _sign("metadata conversations", None, "SGLang's agentic-trace dataset"),
+    _sign("conversations", "chats", "a file of conversations"),
 )
+
+
+def signed(value: Any) -> Signature | None:
+    """The signature that a parsed value has."""
+    return next((each for each in SIGNATURES if each.keys <= value.keys()), None) if isinstance(value, dict) else None
 
 
 def looks_like(value: Any) -> str:
     """What a parsed value seems to be, for an error message."""
+    found = signed(value)
+    if found is not None:
+        return f"{found.what} (agentx import {found.format})" if found.format is not None else found.what
     if isinstance(value, dict):
-        for keys, name in _SIGNATURES:
-            if keys <= value.keys():
-                return name
         return f"an object with the keys {', '.join(sorted(map(str, value))[:6]) or '(none)'}"
     return "a JSON list" if isinstance(value, list) else f"the JSON value {value!r:.40}"
 
