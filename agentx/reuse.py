@@ -26,12 +26,15 @@ MARKER = len(LAYERS)  # the layer index of the chat template's own tokens
 
 
 class Node:
-    """A point in a prefix tree: what may follow, by the identity of the next token."""
+    """A point in a prefix tree: what may follow, by the identity of the next token; how many tokens lead to it, and the
+    number of a prompt whose path they are the beginning of.
+    """
 
-    __slots__ = ("children",)
+    __slots__ = ("children", "depth", "owner")
 
-    def __init__(self) -> None:
+    def __init__(self, owner: int = 0, depth: int = 0) -> None:
         self.children: dict[tuple[SaltedStream, int], tuple[int, Node]] = {}
+        self.owner, self.depth = owner, depth
 
 
 class PrefixTree:
@@ -39,6 +42,13 @@ class PrefixTree:
 
     def __init__(self) -> None:
         self.roots: dict[str | None, Node] = {}
+        self.prompts = 0  # numbered from 1
+        self.left: Node | None = None  # where the present prompt left what was there before
+
+    def begin(self) -> None:
+        """What is added from here on belongs to the next prompt."""
+        self.prompts += 1
+        self.left = None
 
     def root(self, space: str | None = None) -> Node:
         """Where all prompts of a model or a namespace begin: nothing is shared between them."""
@@ -56,7 +66,9 @@ class PrefixTree:
                 found = node.children.get((span.key, start))
                 if found is None:
                     unbroken = False
-                    child = Node()
+                    if self.left is None:
+                        self.left = node
+                    child = Node(self.prompts, node.depth + span.stop - start)
                     node.children[span.key, start] = (span.stop, child)
                     if fresh is not None:
                         fresh.append((node, span._replace(start=start)))
@@ -73,10 +85,21 @@ class PrefixTree:
 
 def _split(node: Node, key: SaltedStream, start: int, at: int) -> Node:
     stop, child = node.children[key, start]
-    middle = Node()
+    middle = Node(child.owner, node.depth + at - start)
     middle.children[key, at] = (stop, child)
     node.children[key, start] = (at, middle)
     return middle
+
+
+class Trail(NamedTuple):
+    """Where a prompt went in the tree: its first `shared` tokens, reply included, are those of prompt `owner`, and no
+    earlier prompt shares more. `length`: its tokens and those of its reply, be they in the tree or not.
+    """
+
+    number: int
+    owner: int
+    shared: int
+    length: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +110,7 @@ class TurnReuse:
     turn: int
     tokens: tuple[int, ...]
     reused: tuple[int, ...]
+    trail: Trail
     unattributed: int = 0
 
 
@@ -202,6 +226,7 @@ class Walk:
     def turn(self, index: int) -> TurnReuse:
         """Add the prompt of a turn. Returns what of it was there before."""
         turn = self.session.turns[index]
+        self.tree.begin()
         root = self.tree.root(turn.model if self.possible else self.namespace)
         begun, known = self._paths.get(-1 if turn.prompt.base is None else turn.prompt.base, (None, []))
         path = known[: turn.prompt.keep] if begun is root else []
@@ -223,12 +248,14 @@ class Walk:
             matched += found if unbroken else 0
         else:
             behind = node
+        end, reply = behind, turn.output.tokens
         if self.possible:
-            self.tree.add(node, self._spans(self.session.reply_runs(index)), self._fresh)
+            _, end = self.tree.add(node, self._spans(self.session.reply_runs(index)), self._fresh)
         elif self.live is not None:
-            self.tree.add(behind, self.live.reply(index), self._fresh)
+            _, end = self.tree.add(behind, self.live.reply(index), self._fresh)
+            reply = end.depth - behind.depth
         self._paths[index] = root, path
-        return self._account(index, path, matched)
+        return self._account(index, path, matched, self.tree.left or end, reply)
 
     def _step(self, root: Node, before: _Step | None, brought: int, piece: Piece, here: Placed) -> tuple[_Step, int]:
         sent = None if self.live is None else self.live.piece(brought, piece)
@@ -250,7 +277,7 @@ class Walk:
     def _salt(self, run: Run) -> str:
         return "" if run.stream.kind == "literal" else self.salting(run.layer)
 
-    def _account(self, index: int, path: list[_Step], matched: int) -> TurnReuse:
+    def _account(self, index: int, path: list[_Step], matched: int, left: Node, reply: int) -> TurnReuse:
         tokens = [0] * (len(LAYERS) + 1)
         tokens[MARKER] = self.template.start
         for step in path:
@@ -265,7 +292,8 @@ class Walk:
                 break
             reused[layer] -= min(length, rest)
             rest -= length
-        return TurnReuse(self.session.key, index, tuple(tokens), tuple(reused), unattributed)
+        trail = Trail(self.tree.prompts, left.owner, left.depth, isl + unattributed + reply)
+        return TurnReuse(self.session.key, index, tuple(tokens), tuple(reused), trail, unattributed)
 
     def _backwards(self, path: list[_Step]) -> Iterator[tuple[int, int]]:
         yield MARKER, self.template.start

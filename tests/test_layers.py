@@ -29,6 +29,7 @@ UNIT_OF = {
     "trace_lines": "trace",
     "reuse_fit": "reuse",
     "reuse_template": "reuse",
+    "capacity": "reuse",
     "run_reuse": "reuse",
     "run_replies": "reuse",
     "functions": "distributions",
