@@ -22,10 +22,14 @@ LOG_FROM = 16.0  # largest over smallest x, from which on the axis is logarithmi
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """The common axis: what it is, and its values. Values that are not all positive numbers stand side by side."""
+    """The common axis: what it is, and its values. Values that are not all positive numbers stand side by side.
+
+    `marks`: what is written below each value, the values themselves where it is empty.
+    """
 
     label: str
     values: tuple[str, ...]
+    marks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +112,7 @@ def _panel(panel: Panel, axis: Axis, top: int) -> list[str]:
     for tick in ticks:
         parts.append(f'<path d="M{LEFT} {y(tick):.1f}H{WIDTH - RIGHT}" stroke="#ddd"/>')
         parts.append(_text(LEFT - 8, y(tick) + 4, _shown(tick), anchor="end"))
-    for place, value in zip(at, axis.values, strict=True):
+    for place, value in zip(at, axis.marks or axis.values, strict=True):
         parts.append(f'<path d="M{place:.1f} {bottom}v5" stroke="#222"/>')
         parts.append(_text(place, bottom + 18, _tick(value), anchor="middle"))
     parts.append(_text((LEFT + WIDTH - RIGHT) / 2, bottom + 34, axis.label, anchor="middle"))

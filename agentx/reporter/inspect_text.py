@@ -2,36 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from agentx.core import GAP_KINDS, THREAD_KINDS
+from agentx.reporter.capacity_text import Memory, capacity
 from agentx.reporter.inspecting import Inspection, Values
+from agentx.reporter.sparks import BLOCKS, bars, histogram
 from agentx.reporter.table import Block, Facts, Heading, Lines, Table
 
 SHOWN = (5, 25, 50, 75, 90, 99)
-COLUMNS = ("", "n", *(f"p{percent}" for percent in SHOWN), "mean", "max")
+COLUMNS = ("", "n", *(f"p{percent}" for percent in SHOWN), "mean", "max", "shape")
+BINS = 10  # of a shape: ranges of equal ratio, from the least value to the largest
 MOST = 6  # names listed before "and N more"
 
 
-def blocks(found: Inspection) -> list[Block]:
-    """The whole summary."""
+def blocks(
+    found: Inspection, shown: str = BLOCKS, memory: Memory | None = None, reach: Sequence[float] = ()
+) -> list[Block]:
+    """The whole summary, with shapes of the characters `shown`. `memory`, `reach`: see `capacity_text.py`."""
     lengths = (
-        _row("isl", found.isl),
-        _row("osl", found.osl),
-        _row("new in the prompt", found.fresh),
-        _row("turns of a session", found.turns_each),
+        _row("isl", found.isl, shown),
+        _row("osl", found.osl, shown),
+        _row("new", found.fresh, shown),
+        _row("turns", found.turns_each, shown),
     )
-    waits = [_row(kind, found.gaps[kind], digits=2) for kind in GAP_KINDS if found.gaps[kind].values]
-    waits += [_row("recorded TTFT", found.ttft, digits=2)] if found.ttft.values else []
+    waits = [_row(kind, found.gaps[kind], shown, digits=2) for kind in GAP_KINDS if found.gaps[kind].values]
+    waits += [_row("TTFT", found.ttft, shown, digits=2)] if found.ttft.values else []
     return [
         Heading(f"agentx inspect: {found.headers[0].name}"),
         Facts(tuple(_facts(found))),
-        Heading("Lengths, tokens"),
+        Heading("Tokens of prompts, of replies, new ones in a prompt; turns of a session"),
         Table(COLUMNS, lengths),
         Heading("Seconds: gaps by what a turn waited for, and recorded times to the first token"),
         Table(COLUMNS, tuple(waits)) if waits else Lines(("no turn waits for another one",)),
         Heading("Prompt tokens by layer, and what an unbounded cache could reuse of them"),
         _layers(found),
+        *capacity(found, shown, memory, reach),
     ]
 
 
@@ -103,12 +109,13 @@ def _reuse(found: Inspection) -> str:
     return f"{possible}; {found.cached / found.cached_of:.1%} of {found.cached_of:,} were recorded as cached"
 
 
-def _row(name: str, values: Values, digits: int = 0) -> tuple[str, ...]:
+def _row(name: str, values: Values, shown: str, digits: int = 0) -> tuple[str, ...]:
     spread = values.spread()
     if spread is None:
         return (name, "0", *("n/a" for _ in COLUMNS[2:]))
     numbers = [*(spread.at(percent) for percent in SHOWN), spread.mean, spread.maximum]
-    return (name, f"{spread.n:,}", *(f"{number:,.{digits}f}" for number in numbers))
+    shape = bars(histogram(values.values, BINS)[0], shown).rstrip() or " "
+    return (name, f"{spread.n:,}", *(f"{number:,.{digits}f}" for number in numbers), shape)
 
 
 def _layers(found: Inspection) -> Table:

@@ -1,7 +1,8 @@
 """What is in a trace: counts, lengths, gaps, arrivals, and how much of its prompts a cache could reuse.
 
-One pass over the file; of each turn a few numbers are kept. Possible reuse is that of an unbounded cache with page 1
-and the trace's identities, replies included (`agentx.reuse`); a layer's share is its part of all prompt tokens.
+One pass over the file; of each turn a few numbers are kept. Prompts meet in the order of `interleaving.py`, on which
+hangs how much a cache of each size could give (`agentx.capacity`). Possible reuse is that of an unbounded cache with
+page 1 and the trace's identities, replies included (`agentx.reuse`); a layer's share is its part of all prompt tokens.
 What the trace does not say is None, printed "unknown".
 """
 
@@ -9,15 +10,18 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from agentx.capacity import Capacity, Curve
 from agentx.core import GAP_KINDS, THREAD_KINDS, Header, Session, Turn
 from agentx.frames import Tear
+from agentx.reporter.capacity_document import capacity_document
+from agentx.reporter.interleaving import AT_ONCE, interleaved
 from agentx.reporter.spread import PERCENTILES, Spread, percentile
-from agentx.reuse import ReuseTable, TurnReuse, possible_by_turn
+from agentx.reuse import PrefixTree, ReuseTable, TurnReuse, Walk
 from agentx.trace import TraceReader
 
 SCHEMA = "agentx/inspect/1"
@@ -73,14 +77,12 @@ class Inspection:
     cached: int = 0
     cached_of: int = 0  # prompt tokens of the turns whose cached tokens were recorded
     reuse: ReuseTable = field(default_factory=ReuseTable)
+    curve: Curve | None = None
+    at_once: int | None = None  # sessions at a time, for the curve; None: as they arrive
+    engine: tuple[tuple[int, int], ...] = ()  # (capacity, reused tokens) of the engine's cache, where it was asked
+    _ended: int = 0
 
-    def watch(self, sessions: Iterator[Session]) -> Iterator[Session]:
-        """Count sessions on their way to someone else."""
-        for session in sessions:
-            self._session(session)
-            yield session
-
-    def _session(self, session: Session) -> None:
+    def session(self, session: Session) -> None:
         kinds = {thread.id: thread.kind for thread in session.threads}
         self.threads.update(kinds.values())
         self.incomplete += not session.complete
@@ -115,11 +117,12 @@ class Inspection:
                 self.cached += turn.observed.cached
                 self.cached_of += turn.isl
 
-    def account(self, turns: Iterator[TurnReuse]) -> None:
-        """Sum up the possible reuse of the turns of sessions that are being watched."""
+    def account(self, turns: Sequence[TurnReuse]) -> None:
+        """Sum up the possible reuse of the turns of one session."""
         for turn in turns:
             self.reuse.add(turn)
-            self.fresh.add(self.sessions, sum(turn.tokens) + turn.unattributed - sum(turn.reused))
+            self.fresh.add(self._ended, sum(turn.tokens) + turn.unattributed - sum(turn.reused))
+        self._ended += 1
 
     def document(self) -> dict[str, Any]:
         """One JSON document; None where the trace does not say."""
@@ -161,6 +164,7 @@ class Inspection:
                 name: {"tokens": tokens, "share": tokens / self.reuse.tokens, "reused": reused}
                 for name, (tokens, reused) in layers.items()
             },
+            "capacity": None if self.curve is None else capacity_document(self.curve, self.at_once, self.engine),
         }
 
     def _arrivals(self) -> dict[str, float | int | None] | None:
@@ -187,31 +191,50 @@ def _json(values: Values) -> dict[str, float | int] | None:
 
 
 class Watcher(Protocol):
-    """Someone else who looks at the sessions and at the reuse of their turns, in the same pass."""
+    """Someone else who looks at the sessions when they begin and at the reuse of all their turns when they end."""
 
     def session(self, session: Session) -> None: ...
 
-    def turn(self, turn: TurnReuse) -> None: ...
+    def turns(self, turns: Sequence[TurnReuse]) -> None: ...
 
 
-def inspect(path: Path | str, watcher: Watcher | None = None) -> Inspection:
-    """Read a trace once. Raises BadInput for what is none; a torn end is told in `tear`."""
-    reader, found = TraceReader(path), Inspection()
-    turns = possible_by_turn(found.watch(_shown(iter(reader), watcher)))
-    found.account(_told(turns, watcher))
+def inspect(
+    path: Path | str, watcher: Watcher | None = None, *, at_once: int | None = None, page: int = 1
+) -> Inspection:
+    """Read a trace once. `at_once`, `page`: sessions at a time and the page size of the capacity curve.
+
+    Raises BadInput for what is no trace; a torn end is told in `tear`.
+    """
+    reader, found, capacity = TraceReader(path), Inspection(), Capacity(page)
+    for turns in walked(_shown(iter(reader), found, watcher), capacity, at_once):
+        found.account(turns)
+        if watcher is not None:
+            watcher.turns(turns)
     found.headers, found.tear = reader.headers, reader.tear
+    found.curve = capacity.curve()
+    found.at_once = None if at_once is None and found.arrivals else at_once or AT_ONCE
     return found
 
 
-def _shown(sessions: Iterator[Session], watcher: Watcher | None) -> Iterator[Session]:
+def walked(sessions: Iterator[Session], capacity: Capacity, at_once: int | None) -> Iterator[list[TurnReuse]]:
+    """The possible reuse of the turns of each session, when it ends. What only it can reach is forgotten then."""
+    tree = PrefixTree()
+    walks: dict[int, tuple[Walk, list[TurnReuse]]] = {}
+    for session, index, last in interleaved(sessions, at_once):
+        if id(session) not in walks:
+            walks[id(session)] = Walk(session, tree, possible=True), []
+        walk, turns = walks[id(session)]
+        turns.append(walk.turn(index))
+        capacity.add(turns[-1])
+        if last:
+            walk.forget()
+            del walks[id(session)]
+            yield turns
+
+
+def _shown(sessions: Iterator[Session], found: Inspection, watcher: Watcher | None) -> Iterator[Session]:
     for session in sessions:
+        found.session(session)
         if watcher is not None:
             watcher.session(session)
         yield session
-
-
-def _told(turns: Iterator[TurnReuse], watcher: Watcher | None) -> Iterator[TurnReuse]:
-    for turn in turns:
-        if watcher is not None:
-            watcher.turn(turn)
-        yield turn

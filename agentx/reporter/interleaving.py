@@ -8,7 +8,7 @@ for each call (`agentx.replayer.starts`). Pauses are those of the trace, none is
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from agentx.core import Session
@@ -25,7 +25,7 @@ class Step(NamedTuple):
     last: bool
 
 
-def interleaved(sessions: Iterator[Session], at_once: int | None = None) -> Iterator[Step]:
+def interleaved(sessions: Iterable[Session], at_once: int | None = None) -> Iterator[Step]:
     """Every turn, by the time at which it is sent; holds the sessions that have begun and one more.
 
     With `at_once` arrivals are not looked at. Sessions without turns are passed over.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from agentx.core import Session
@@ -49,17 +50,17 @@ class Drawing:
     tokens: dict[int, list[int]] = field(default_factory=dict)  # by bin: [prompt tokens, reusable ones]
     fronts: Fronts = field(default_factory=Fronts)
     stories: list[Story] = field(default_factory=list)
-    _bins: dict[int, int] = field(default_factory=dict)  # of the current session's calls, by index
+    _bins: dict[str, dict[int, int]] = field(default_factory=dict)  # of the calls of sessions that go on, by index
     _sessions: int = 0
     _with_agents: int = 0
 
     def session(self, session: Session) -> None:
         main = {thread.id for thread in session.threads if thread.kind == "main"}
-        self._bins, number = {}, 0
+        bins, number = self._bins.setdefault(session.key, {}), 0
         for turn in session.turns:
             if turn.thread in main:
                 number += 1
-                step = self._bins[turn.index] = bisect_right(STEPS, number) - 1
+                step = bins[turn.index] = bisect_right(STEPS, number) - 1
                 self.lengths.setdefault(step, array("d")).append(turn.isl)
         if session.turns and self._sessions < FRONTS:
             first = next((turn for turn in session.turns if turn.thread in main), session.turns[0])
@@ -70,12 +71,14 @@ class Drawing:
             self.stories.append(story(session))
         self._sessions += 1
 
-    def turn(self, turn: TurnReuse) -> None:
-        step = self._bins.get(turn.turn)
-        if step is not None:
-            sums = self.tokens.setdefault(step, [0, 0])
-            sums[0] += sum(turn.tokens) + turn.unattributed
-            sums[1] += sum(turn.reused)
+    def turns(self, turns: Sequence[TurnReuse]) -> None:
+        bins = self._bins.pop(turns[0].session, {})
+        for turn in turns:
+            step = bins.get(turn.turn)
+            if step is not None:
+                sums = self.tokens.setdefault(step, [0, 0])
+                sums[0] += sum(turn.tokens) + turn.unattributed
+                sums[1] += sum(turn.reused)
 
 
 def story(session: Session) -> Story:

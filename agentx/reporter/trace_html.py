@@ -10,11 +10,13 @@ from agentx.core import GAP_KINDS
 from agentx.plots import Axis, Panel, Series, svg
 from agentx.reporter.inspect_text import blocks
 from agentx.reporter.inspecting import Inspection, Values
+from agentx.reporter.sparks import counted
 from agentx.reporter.spread import percentile
 from agentx.reporter.table import as_text
 from agentx.reporter.trace_boxes import layers, timeline, tree
 from agentx.reporter.trace_drawing import FRONTS, STEPS, Drawing
 
+DRAWN = 40  # capacities of a plot
 BINS = 24  # of a distribution, evenly spaced in the logarithm
 STYLE = "body{font-family:sans-serif;max-width:800px;margin:2em auto;color:#222}pre{font-size:11px;overflow-x:auto}"
 
@@ -34,6 +36,7 @@ def page(found: Inspection, drawing: Drawing) -> str:
             "Gaps", _distribution("Share of the gaps by seconds", "seconds", seconds) if seconds else "<p>none</p>"
         ),
         _section("By the number of the call in its main thread", _by_call(drawing)),
+        _section("Reuse by the size of a cache", _capacity(found)),
         _section("Prompt tokens by layer", layers(found.reuse.by_layer())),
         _section("First prompts", _first_prompts(drawing)),
         _section("Sessions", "".join(f"<h3>{escape(s.session)}</h3>{timeline(s)}" for s in drawing.stories)),
@@ -52,16 +55,12 @@ def _distribution(title: str, unit: str, samples: dict[str, Values]) -> str:
     if not everything:
         return "<p>all are 0</p>"
     low, high = math.log(min(everything)), math.log(max(everything))
-    width = (high - low) / BINS or 1.0
-    marks = [math.exp(low + (place + 0.5) * width) for place in range(BINS)]
+    marks = [math.exp(low + (place + 0.5) * (high - low) / BINS) for place in range(BINS)]
     series = []
     for name, each in samples.items():
-        counts = [0] * BINS
-        for value in each.values:
-            place = int((math.log(value) - low) / width) if value > 0 else 0
-            counts[min(max(place, 0), BINS - 1)] += 1
         total = len(each.values) or 1
-        series.append(Series(f"{name}, n {len(each.values):,}", tuple(count / total for count in counts)))
+        shares = tuple(count / total for count in counted(each.values, low, high, BINS))
+        series.append(Series(f"{name}, n {len(each.values):,}", shares))
     shown = [f"{mark:.2g}" if place % 4 == 0 else "" for place, mark in enumerate(marks)]
     return svg(title, Axis(unit, tuple(shown)), [Panel("share", tuple(series))])
 
@@ -78,6 +77,28 @@ def _by_call(drawing: Drawing) -> str:
     axis = Axis("number of the call, from", tuple(str(STEPS[step]) for step in steps))
     panels = [Panel("prompt tokens", tuple(growth))]
     return svg("Context growth", axis, panels) + svg("Possible reuse", axis, [Panel("share of the prompt", (reuse,))])
+
+
+def _capacity(found: Inspection) -> str:
+    """Page-LRU from a sixteenth of the longest prompt on, and the engine's cache where it was asked."""
+    curve = found.curve
+    if curve is None or not curve.tokens:
+        return "<p>no prompts</p>"
+    low, high = max(1.0, curve.longest / 16), max(2.0, curve.longest, curve.held)
+    points = {round(low * (high / low) ** (step / DRAWN)) for step in range(DRAWN + 1)}
+    engine = {size: reused / curve.tokens for size, reused in found.engine}
+    sizes = sorted(points | engine.keys())
+    marks, written = [], 0.0
+    for size in sizes:
+        seen = size in engine or size == sizes[0]
+        far = math.log(size) - written > math.log(sizes[-1] / sizes[0]) / 12
+        marks.append(f"{size}" if far and (seen or not engine) else "")
+        written = math.log(size) if marks[-1] else written
+    series = [Series("page-LRU: an upper curve", tuple(curve.share(size) for size in sizes))]
+    if engine:
+        series.append(Series("the embedded engine's cache", tuple(engine.get(size) for size in sizes)))
+    axis = Axis("tokens that the cache holds", tuple(map(str, sizes)), tuple(marks))
+    return svg("Reuse by capacity", axis, [Panel("share of the prompt tokens", tuple(series))])
 
 
 def _share(sums: Sequence[int] | None) -> float | None:

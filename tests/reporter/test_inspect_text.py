@@ -22,9 +22,12 @@ def text(path: Path, *sessions: Session, **provenance: object) -> str:
 
 
 def lines(told: str) -> dict[str, str]:
-    """The facts of a summary: the first word of a line, and the rest of it."""
-    pairs = (line.strip().split(None, 1) for line in told.splitlines() if line.strip())
-    return {pair[0]: pair[1].strip() for pair in pairs if len(pair) == 2}
+    """The facts of a summary: the first word of a line, and the rest of it; the first line that begins so."""
+    found: dict[str, str] = {}
+    for pair in (line.strip().split(None, 1) for line in told.splitlines() if line.strip()):
+        if len(pair) == 2:
+            found.setdefault(pair[0], pair[1].strip())
+    return found
 
 
 def test_the_summary_names_the_trace_and_its_numbers(tmp_path: Path) -> None:
@@ -33,12 +36,13 @@ def test_the_summary_names_the_trace_and_its_numbers(tmp_path: Path) -> None:
     facts = lines(told)
     assert facts["made"].split(None, 1)[1] == "importer weka, cut 1x"
     assert facts["sessions"] == "2"
-    assert facts["turns"].startswith(("6; the longest context is 110 tokens", "of a session"))
+    assert facts["turns"].startswith("6; the longest context is 110 tokens")
     assert facts["arrivals"] == "none: a session begins when a lane is free"
     assert facts["models"] == "unknown"
     assert facts["reuse"] == "76.9% of 540 prompt tokens are possible"
-    assert facts["isl"].split() == ["6", "75", "79", "90", "101", "105", "105", "90", "105"]
-    assert facts["tool"].split() == ["4", *["1.00"] * 8]
+    assert facts["isl"].split()[:9] == ["6", "75", "79", "90", "101", "105", "105", "90", "105"]
+    assert facts["isl"].split(None, 9)[9] == "█    █   █"
+    assert facts["tool"].split()[:9] == ["4", *["1.00"] * 8]
     assert facts["tools"].split() == ["240", "44.4%", "200", "83.3%", "40"]
     assert facts["all"].split() == ["540", "100.0%", "415", "76.9%", "125"]
     assert all(len(line) <= 100 for line in told.splitlines())
@@ -52,7 +56,7 @@ def test_what_was_recorded_stands_beside_what_is_possible(tmp_path: Path) -> Non
     facts = lines(text(tmp_path / "a.trace", session, replace(session, id="t", arrival=5.0)))
     assert facts["arrivals"] == "2 sessions over 4.0 s, 0.25 a second"
     assert facts["reuse"].endswith("; 20.0% of 150 were recorded as cached")
-    assert facts["recorded"].split() == ["TTFT", "2", *["0.25"] * 8]
+    assert facts["TTFT"].split()[:9] == ["2", *["0.25"] * 8]
     assert facts["replies"] == "2 of 0 tokens"
 
 

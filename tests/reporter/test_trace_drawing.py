@@ -6,21 +6,18 @@ from dataclasses import replace
 
 from making import linear
 
-from agentx.core import Gap, Observed
+from agentx.core import Gap, Observed, Session
 from agentx.reporter.trace_drawing import LONGEST_PAUSE, MOST_CALLS, PER_TOKEN, STORIES, Drawing, story
 from agentx.reuse import possible_by_turn
 
 
-def drawn(*made: object) -> Drawing:
+def drawn(*made: Session) -> Drawing:
     drawing = Drawing()
-
-    def watched() -> object:
-        for each in made:
-            drawing.session(each)  # type: ignore[arg-type]
-            yield each
-
-    for turn in possible_by_turn(watched()):  # type: ignore[arg-type]
-        drawing.turn(turn)
+    for session in made:
+        drawing.session(session)
+    turns = list(possible_by_turn(made))
+    for session in made:
+        drawing.turns([turn for turn in turns if turn.session == session.key])
     return drawing
 
 

@@ -26,10 +26,10 @@ def paged(path: Path, *made: Session) -> str:
 def test_it_has_every_plot_and_fetches_nothing(tmp_path: Path) -> None:
     html = paged(tmp_path / "a.trace", linear(5), linear(3, id="b"))
     assert re.findall("<h2>(.*?)</h2>", html) == [
-        "Lengths", "Gaps", "By the number of the call in its main thread", "Prompt tokens by layer", "First prompts",
-        "Sessions",
+        "Lengths", "Gaps", "By the number of the call in its main thread", "Reuse by the size of a cache",
+        "Prompt tokens by layer", "First prompts", "Sessions",
     ]  # fmt: skip
-    assert html.count("<svg") == 8  # lengths, gaps, growth, reuse, layers, first prompts, two sessions
+    assert html.count("<svg") == 9  # lengths, gaps, growth, reuse, capacity, layers, first prompts, two sessions
     assert "a &lt;b&gt; &amp; c" in html
     assert not re.search(r"(src|href)=|<script|@import", html)
     HTMLParser().feed(html)
