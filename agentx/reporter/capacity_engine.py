@@ -17,7 +17,8 @@ from agentx.core import Session
 from agentx.engine.radix import RadixCache
 from agentx.reporter.interleaving import interleaved
 from agentx.reporter.losses_shadow import StandIns
-from agentx.reuse import PLAIN, unsalted
+from agentx.reuse import unsalted
+from agentx.reuse_template import PLAIN
 from agentx.trace import read_trace
 
 POINTS = 8
