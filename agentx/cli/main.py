@@ -29,6 +29,7 @@ VERBS: dict[str, tuple[str, str]] = {  # verb -> (module, what it does)
     "serve": ("serve", "run the embedded engine as an HTTP server"),
     "replay": ("replay", "play a trace against a server and record what it does"),
     "simulate": ("simulate", "play a trace against the embedded engine in virtual time"),
+    "doctor": ("doctor", "check a target: what of it would spoil a measurement, and how to mend it"),
     "calibrate": ("calibrate", "fit the embedded engine's times to runs of a server"),
     "report": ("report", "say what a run measured"),
     "compare": ("compare", "hold runs against each other, and say what is known against it"),

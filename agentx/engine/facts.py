@@ -27,4 +27,5 @@ def told(settings: EngineSettings) -> dict[str, object]:
         "speculative_num_steps": settings.speculation.steps,
         "speculative_num_draft_tokens": settings.speculation.draft_tokens,
         "enable_cache_report": True,
+        "stream_interval": 1,
     }

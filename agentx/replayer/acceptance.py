@@ -18,6 +18,7 @@ from pydantic import Field
 from agentx.engine.curves import acceptance_length
 from agentx.engine.settings import EngineSettings, Speculation
 from agentx.errors import BadInput
+from agentx.replayer.probe import sglang_version
 from agentx.replayer.targets import Target
 from agentx.yamlspec import Strict
 
@@ -161,7 +162,6 @@ def launched_notes(acceptance: Acceptance | None, server: Mapping[str, Any]) -> 
             hint="tokens: fixed, or --speculative-eagle-topk 1",
         )
     told = ", ".join(f"{name}={value}" for name, value in server_environment(acceptance).items())
-    version = str(server.get("version") or "of unknown version")
-    seen = tuple(int(part) for part in version.split(".")[:3] if part.isdecimal())
-    sure = "" if seen >= KNOWS_ACCEPTANCE else "; whether this server reads all three is not known"
-    return [f"SGLang {version} was started with {told}{sure}"]
+    version, seen = server.get("version") or "unknown", sglang_version(server)
+    sure = "" if seen is not None and seen >= KNOWS_ACCEPTANCE else "; whether it reads all three is not known"
+    return [f"the server (version {version}) was started with {told}{sure}"]

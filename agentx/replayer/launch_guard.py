@@ -3,8 +3,8 @@
 It is run as a program of its own, with the standard library alone: `launch_guard.py JSON`, where JSON is `argv`, `cwd`,
 `grace` and `stop`; the server's environment is its own, the server's log its stdout. Its standard input is a pipe from
 the replay, to which nothing is written: when that closes (the replay has stopped the server, or was killed) the
-server's process group gets SIGTERM, and after `grace` seconds SIGKILL. It exits with the server's code, when the server
-ends by itself.
+server gets SIGTERM, and half of `grace` seconds to end its own processes, then its whole process group, and when the
+other half is over SIGKILL. It exits with the server's code, when the server ends by itself.
 """
 
 from __future__ import annotations
@@ -57,9 +57,14 @@ def _plain() -> None:
 
 
 def _end(server: subprocess.Popen[bytes], grace: float) -> None:
-    """Ask the whole group to end, wait, then kill whatever is left of it and of what it left behind."""
+    """Ask the server to end, then its whole group, then kill whatever is left of it and of what it left behind."""
+    if server.poll() is None:
+        server.terminate()  # a server that ends its own workers takes a signal to these for a crash
+    stop = time.monotonic() + grace / 2
+    while server.poll() is None and time.monotonic() < stop:
+        time.sleep(LOOK)
     _signal(server.pid, signal.SIGTERM)
-    stop = time.monotonic() + grace
+    stop = time.monotonic() + grace / 2
     while _alive(server) and time.monotonic() < stop:
         time.sleep(LOOK)
     stop = time.monotonic() + LAST

@@ -6,6 +6,7 @@ Only a server that cannot be reached is an error. What it does not tell stays un
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -65,6 +66,12 @@ async def server_facts(session: aiohttp.ClientSession, base: str, model: str | N
     if isinstance(context, int) and context > 0:
         facts["context"] = context
     return facts
+
+
+def sglang_version(facts: Mapping[str, Any]) -> tuple[int, ...] | None:
+    """(0, 5, 19) of what SGLang says of itself (0.5.19, 0.5.19.post1); None for another server."""
+    match = re.match(r"(\d+)\.(\d+)\.(\d+)", str(facts.get("version")))
+    return None if match is None else tuple(map(int, match.groups()))
 
 
 async def told_by(session: aiohttp.ClientSession, base: str) -> dict[str, Any]:

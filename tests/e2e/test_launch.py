@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,12 +16,12 @@ import pytest
 from agentx.cli.main import main
 from agentx.core import Header
 from agentx.errors import EXIT_BAD_INPUT, EXIT_INTERRUPTED, EXIT_OK, EXIT_UNREACHABLE
+from agentx.reporter.metrics import measure
 from agentx.results import read_results
 from agentx.trace import TraceWriter
 from tests.making import linear
 
 ROOT = Path(__file__).parents[2]
-SERVE = f"[{sys.executable}, -m, agentx, serve, laptop, --port, '{{port}}', --set, cache.pool=20000]"
 
 
 @pytest.fixture
@@ -30,29 +31,33 @@ def trace(tmp_path: Path) -> Path:
     return tmp_path / "t.trace"
 
 
-def target(tmp_path: Path, *lines: str, command: str = SERVE) -> Path:
-    path = tmp_path / "own.yaml"
+def target(tmp_path: Path, *lines: str, command: str | None = None) -> Path:
+    path, port = tmp_path / "own.yaml", "'{port}'"
+    if command is None:  # the log's name tells the servers of one test from all others
+        command = (
+            f"[{sys.executable}, -m, agentx, serve, --port, {port}, --set, cache.pool=20000, --log, {tmp_path}/hits]"
+        )
     own = f"agentx: target/1\nkind: launch\ncommand: {command}\nenvironment: {{PYTHONPATH: {ROOT}}}\ngrace: 5s\n"
     path.write_text(own + "".join(f"{line}\n" for line in lines))
     return path
 
 
-def servers() -> set[int]:
-    """Processes that serve what these tests launch."""
-    found = set()
+def servers(tmp_path: Path) -> set[int]:
+    """Processes that serve what this test launches."""
+    found, own = set(), f"{tmp_path}/hits".encode()
     for entry in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             words = entry.read_bytes().split(b"\0")
         except OSError:
             continue
-        if b"serve" in words and b"cache.pool=20000" in words:
+        if own in words:
             found.add(int(entry.parent.name))
     return found
 
 
-def gone() -> bool:
-    for _ in range(200):
-        if not servers():
+def gone(tmp_path: Path) -> bool:
+    for _ in range(300):
+        if not servers(tmp_path):
             return True
         time.sleep(0.1)
     return False
@@ -66,7 +71,7 @@ def test_a_launched_server_is_warmed_up_replayed_against_and_stopped(trace, tmp_
     run = tmp_path / "run"
     sets = ["--set", "gaps.scale=0", "--set", "acceptance={length: 1.0}"]
     assert main(["replay", str(trace), "--target", str(own), "-o", str(run), *sets]) == EXIT_OK
-    assert gone()
+    assert gone(tmp_path)
     shown = capsys.readouterr()
     assert "own (launch), model agentx, 8 GPUs" in shown.out
     assert "the server is ready after" in shown.err
@@ -126,14 +131,17 @@ def test_a_port_that_is_taken_is_refused(trace, tmp_path, capsys):
     assert "is taken: another server runs there" in capsys.readouterr().err
 
 
-def started(trace: Path, own: Path, run: Path, scale: int = 1000) -> subprocess.Popen[str]:
+def started(
+    processes: list[subprocess.Popen[str]], trace: Path, own: Path, run: Path, scale: int = 1000
+) -> subprocess.Popen[str]:
     """A replay of long pauses in a process of its own, in the middle of the first."""
     arguments = ["replay", str(trace), "--target", str(own), "-o", str(run), "--set", f"gaps.scale={scale}"]
     process = subprocess.Popen(
         [sys.executable, "-m", "agentx", *arguments],
         env={**os.environ, "PYTHONPATH": str(ROOT)}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
-    for _ in range(600):
+    processes.append(process)
+    for _ in range(1200):
         if (run / "results.agx").exists() and read_results(run).attempts:
             return process
         assert process.poll() is None, process.communicate()
@@ -141,44 +149,85 @@ def started(trace: Path, own: Path, run: Path, scale: int = 1000) -> subprocess.
     raise AssertionError("nothing was sent")
 
 
+@pytest.fixture
+def processes() -> Iterator[list[subprocess.Popen[str]]]:
+    """Replays that a test started, ended behind it whatever became of it."""
+    found: list[subprocess.Popen[str]] = []
+    yield found
+    for process in found:
+        process.kill()
+        process.communicate()
+
+
 @pytest.mark.parametrize("which", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_whatever_ends_a_replay_ends_its_server(trace, tmp_path, which):
+def test_whatever_ends_a_replay_ends_its_server(trace, tmp_path, which, processes):
     run = tmp_path / "run"
-    process = started(trace, target(tmp_path), run)
-    assert servers()
+    process = started(processes, trace, target(tmp_path), run)
+    assert servers(tmp_path)
     process.send_signal(which)
     _, said = process.communicate(timeout=60)
     assert process.returncode == (-signal.SIGKILL if which == signal.SIGKILL else EXIT_INTERRUPTED), said
-    assert gone()
+    assert gone(tmp_path)
     found = read_results(run)
     assert len(found.attempts) == 1
     assert found.books().balanced
     assert (found.end is None) == (which == signal.SIGKILL)
 
 
-def test_a_ctrl_c_while_the_server_starts(trace, tmp_path):
+def test_a_ctrl_c_while_the_server_starts(trace, tmp_path, processes):
     own = target(tmp_path, "ready: {url: 'http://127.0.0.1:9/never'}")
     process = subprocess.Popen(
         [sys.executable, "-m", "agentx", "replay", str(trace), "--target", str(own), "-o", str(tmp_path / "run")],
         env={**os.environ, "PYTHONPATH": str(ROOT)}, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
-    for _ in range(600):
-        if servers():
+    processes.append(process)
+    for _ in range(1200):
+        if servers(tmp_path):
             break
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=60)
     assert process.returncode == EXIT_INTERRUPTED, said
     assert "Traceback" not in said
-    assert gone()
+    assert gone(tmp_path)
 
 
-def test_a_server_that_ends_in_the_middle_is_said(trace, tmp_path):
+def test_a_server_that_ends_in_the_middle_is_said(trace, tmp_path, processes):
     run = tmp_path / "run"
-    process = started(trace, target(tmp_path), run, scale=2)
-    (server,) = servers()
+    process = started(processes, trace, target(tmp_path), run, scale=2)
+    (server,) = servers(tmp_path)
     os.kill(server, signal.SIGKILL)
     process.communicate(timeout=60)
     found = read_results(run)
     assert found.attempts[-1].failure.kind == "refused"
     assert any("the launched server ended by itself, with 137" in note for note in found.notes)
+
+
+REAL = os.environ.get("SGLANG_CPU")  # a folder with start.sh PORT, which starts a real SGLang on the CPU
+
+
+@pytest.mark.skipif(REAL is None, reason="SGLANG_CPU is not set: no real SGLang to launch")
+def test_a_real_sglang_is_launched_and_its_counters_agree_with_its_replies(tmp_path):
+    """Live ids keep the exact chain of tokens, so over a drained run the two counts of cached tokens are one."""
+    with TraceWriter(tmp_path / "t.trace", Header(name="t", scope="scope")) as writer:
+        for number in range(4):
+            writer.session(linear(4, id=f"s{number}", fresh=40 + number, reply=12))
+    own = tmp_path / "real.yaml"
+    own.write_text(
+        "agentx: target/1\nkind: launch\ncommand: ['${SGLANG_CPU}/start.sh', '{port}']\nready: {timeout: 10m}\n"
+        "environment: {POOL: '16000', MAXLEN: '8192', SEQS: '4', ACC: '2.6'}\n"
+    )
+    run = tmp_path / "run"
+    sets = ["gaps.scale=0.1", "load.sessions=2", "wire=generate", "history=live-ids", "acceptance={length: 2.6}"]
+    arguments = [word for each in sets for word in ("--set", each)]
+    assert main(["replay", str(tmp_path / "t.trace"), "--target", str(own), "-o", str(run), *arguments]) == EXIT_OK
+    found = read_results(run)
+    assert found.complete
+    assert found.settings["server"]["version"].startswith("0.5.")
+    counters = measure(found).reuse.counters
+    assert counters is not None
+    assert counters.difference == 0
+    assert (counters.cached or 0) > 0
+    log = (run / "launch.log").read_text()
+    assert "SIGTERM received" in log
+    assert "crashed" not in log
