@@ -7,7 +7,6 @@ goes wrong in a record can be lost in a task, and the order of records is the or
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -23,8 +22,9 @@ from agentx.replayer.bodies import Bodies
 from agentx.replayer.client import Clock, Silence, exchange_with
 from agentx.replayer.counters import Scraper
 from agentx.replayer.exchange import Exchange, attempt_of
+from agentx.replayer.health import Health
 from agentx.replayer.moves import Cancel, Cut, Done, Ended, Event, Failed, Key, OnFailure, Send, Wait
-from agentx.replayer.progress import LoopLag, Progress, seldom_collecting
+from agentx.replayer.progress import Progress
 from agentx.replayer.sampling import Sampler
 from agentx.replayer.schedule import Schedule
 from agentx.replayer.wires import Wire
@@ -58,7 +58,7 @@ class Driver:
     look: Callable[[], None] = lambda: None
     interrupted: bool = False
     error: BadInput | None = None  # an input that could not be played: what came before it is in the books
-    lag: LoopLag = field(default_factory=LoopLag)
+    health: Health = field(default_factory=Health)
     _tasks: dict[Key, tuple[asyncio.Task[None], Exchange]] = field(default_factory=dict)
     _ended: deque[tuple[Send, Exchange]] = field(default_factory=deque)
     _wake: asyncio.Event = field(default_factory=asyncio.Event)
@@ -75,13 +75,13 @@ class Driver:
         """Play until the schedule is done. Raises WriteFailed when a record cannot be written."""
         beside = [
             asyncio.ensure_future(job)
-            for job in (self._sampler.watch(), self._look(), self.lag.watch(), self.silence.watch(self._live))
+            for job in (self._sampler.watch(), self._look(), self.health.watch(), self.silence.watch(self._live))
         ]
         for job in beside:
             job.add_done_callback(self._heard)
         try:
             await self._sampler.take()
-            with seldom_collecting():
+            with self.health.measured():
                 await asyncio.sleep(-self.clock())  # second 0, where it was agreed upon with others
                 while not await self._step():
                     if self._broken is not None:
@@ -222,10 +222,7 @@ class Driver:
 
     def facts(self) -> dict[str, Any]:
         """What only the driver knows, for the end of the results."""
-        facts: dict[str, Any] = {
-            "loop_lag": self.lag.facts(),
-            "cpu_seconds": time.process_time(),
-        }
+        facts = self.health.facts()
         if self.schedule.stopped:
             facts["reason"] = self.schedule.stopped
         elif self.measured is not None:

@@ -190,6 +190,8 @@ def _extra(send: Send, exchange: Exchange, reply: Reply) -> dict[str, Any]:
     extra: dict[str, Any] = {}
     if send.moved:
         extra["moved"] = send.moved
+    if send.held:
+        extra["held"] = send.held
     if exchange.retries:
         extra["reconnects"] = exchange.retries
     if exchange.hold:

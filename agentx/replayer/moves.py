@@ -84,7 +84,11 @@ Event = Ended | Failed | Cut
 
 
 class Send(NamedTuple):
-    """Send this turn now. `moved` is by how many seconds idle caps brought it forward."""
+    """Send this turn now.
+
+    `moved` is by how many seconds idle caps brought it forward, `held` how long it waited because as many requests as
+    the plan allows were in flight.
+    """
 
     key: Key
     session: Session
@@ -93,6 +97,7 @@ class Send(NamedTuple):
     due: float
     moved: float
     phase: str = MEASURE
+    held: float = 0.0
 
     @property
     def tokens(self) -> int:

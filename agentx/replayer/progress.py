@@ -1,15 +1,10 @@
-"""How a run is getting on: a bar on stderr for whoever watches a terminal, and how late the event loop is."""
+"""How a run is getting on: a bar on stderr for whoever watches a terminal."""
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import gc
 import sys
 from collections import deque
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from agentx.core import Attempt
 from agentx.replayer.messages import Counted
@@ -19,8 +14,6 @@ if TYPE_CHECKING:
 
 BAR = "{n_fmt} of {total_fmt} sessions, {elapsed}{postfix}"
 RECENT = 10.0  # s over which the shown rate is taken
-COLLECT = (50_000, 20, 100)  # objects, and generations, between collections
-TICK = 0.05  # s between looks at the loop's lateness
 
 
 class Progress:
@@ -114,46 +107,3 @@ class VirtualBar:
     def __exit__(self, *raised: object) -> None:
         if self._bar is not None:
             self._bar.close()
-
-
-@contextlib.contextmanager
-def seldom_collecting() -> Iterator[None]:
-    """Keep Python's garbage collector from stopping the clock: what exists is set aside, and it looks less often.
-
-    A replay makes many small objects and hardly any cycles. The settings of before come back at the end.
-    """
-    before = gc.get_threshold()
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(*COLLECT)
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)
-        gc.unfreeze()
-
-
-@dataclass(slots=True)
-class LoopLag:
-    """By how much the event loop was late for a timer, sampled every TICK seconds: time-stamps are off by as much."""
-
-    late: list[float] = field(default_factory=list)
-
-    async def watch(self) -> None:
-        loop = asyncio.get_running_loop()
-        while True:
-            due = loop.time() + TICK
-            await asyncio.sleep(TICK)
-            self.late.append(loop.time() - due)
-
-    def facts(self) -> dict[str, Any]:
-        """Seconds; None when the run was too short to tell."""
-        if not self.late:
-            return {"samples": 0, "mean": None, "p99": None, "max": None}
-        ordered = sorted(self.late)
-        return {
-            "samples": len(ordered),
-            "mean": sum(ordered) / len(ordered),
-            "p99": ordered[min(len(ordered) - 1, int(0.99 * len(ordered)))],
-            "max": ordered[-1],
-        }

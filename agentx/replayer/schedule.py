@@ -93,6 +93,7 @@ class Schedule:
         self._most = math.inf if rules.requests is None else len(part.numbers(rules.requests))  # in flight
         self._idle_since = 0.0  # of the whole system, while nothing is in flight
         self._flying = 0
+        self._room_since = -math.inf  # when a request could last go out again that the cap had held
         self._begun = self._closed = self._cancelled = False
         self._deadline = self._kill = math.inf
 
@@ -121,6 +122,7 @@ class Schedule:
         """Tell that a turn ended at `now`. Raises KeyError for a turn that is not in flight."""
         play = self.live[event.key.serial]
         play.land(event.key.turn, now)
+        self._room_since = now if self._room <= 0 else self._room_since
         self._flying -= 1
         self._idle_since = max(self._idle_since, now)
         if isinstance(event, Ended):
@@ -330,7 +332,8 @@ class Schedule:
                 play.stop()
         phase = MEASURE if self._warmup is None else WARMUP
         key = Key(play.serial, timer.turn)
-        return Send(key, play.session, play.play, play.lane, timer.due, timer.moved, phase)
+        held = max(0.0, self._room_since - timer.due)
+        return Send(key, play.session, play.play, play.lane, timer.due, timer.moved, phase, held)
 
     def _settle(self, play: LivePlay, now: float) -> None:
         """Set the play's next wake, or end it when nothing of it is left."""

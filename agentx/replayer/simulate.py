@@ -20,9 +20,10 @@ from agentx.engine.settings import EngineSettings
 from agentx.errors import BadInput
 from agentx.replayer.embedded import MODEL, facts_of
 from agentx.replayer.folder import Facts, check_free, copy_trace, default_folder
+from agentx.replayer.health import seldom_collecting
 from agentx.replayer.order import Order, fates_of, order_of, source_of, trace_notes
 from agentx.replayer.plan import Plan
-from agentx.replayer.progress import VirtualBar, seldom_collecting
+from agentx.replayer.progress import VirtualBar
 from agentx.replayer.prompts import Prompts
 from agentx.replayer.schedule import Schedule
 from agentx.replayer.simulation import Simulation

@@ -22,7 +22,7 @@ SHORT_BREAKS = 0.05  # difference of the share of asked tokens that did not come
 ACCEPTANCE_SHOWN, ACCEPTANCE_BREAKS = 0.01, 0.05  # relative difference of tokens per verification step
 WARM_BREAKS = 0.01  # surplus over prompt tokens
 OTHERWISE = ("tpot_estimated", "cached_partly", "cached_unknown", "cached_doubtful", "tokens_unknown")
-CLIENT = ("fell_behind", "client_lag", "loop_lag")
+CLIENT = ("fell_behind", "client_saturated", "client_busy", "client_lag", "loop_lag")
 UNUSABLE = ("books", "torn", "interrupted", "stopped", "partial", "all_failed", "nothing_measured")
 
 
@@ -86,9 +86,9 @@ def _client(a: Side, b: Side) -> Iterator[Caveat]:
     for label, one in _each(a, b):
         bound = next((finding for kind in CLIENT for finding in one.findings if finding.kind == kind), None)
         if bound is not None:
-            lag = one.metrics.latency.lag
+            lag = one.metrics.client.send_lag
             size = None if lag is None else lag.at(95)
-            breaks = bound.kind == "fell_behind"
+            breaks = bound.kind in ("fell_behind", "client_saturated")
             yield Caveat("client_bound", f"{label}: {bound.text}", size, "seconds", breaks)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from agentx.reporter.about import RECORDED_HISTORY, About
 from agentx.reporter.acceptance import Acceptance
+from agentx.reporter.client import Client
 from agentx.reporter.findings import Finding
 from agentx.reporter.jobs import Jobs
 from agentx.reporter.metrics import Interactivity, Latency, Lengths, Metrics
@@ -46,12 +47,28 @@ def document(about: About, metrics: Metrics, findings: tuple[Finding, ...]) -> d
         ],
         "adjustments": asdict(metrics.adjustments),
         "acceptance": None if metrics.acceptance is None else _acceptance(metrics.acceptance),
-        "client": {
-            "loop_lag_mean_seconds": metrics.client.loop_lag_mean,
-            "loop_lag_p99_seconds": metrics.client.loop_lag_p99,
-            "loop_lag_max_seconds": metrics.client.loop_lag_max,
-            "cpu_seconds": metrics.client.cpu_seconds,
-        },
+        "client": _client(metrics.client),
+    }
+
+
+def _client(found: Client) -> dict[str, Any]:
+    return {
+        "bottleneck": found.bottleneck,
+        "causes": list(found.causes),
+        "workers": found.workers,
+        "send_lag_seconds": spread_document(found.send_lag),
+        "loop_lag_mean_seconds": found.loop_lag_mean,
+        "loop_lag_p99_seconds": found.loop_lag_p99,
+        "loop_lag_max_seconds": found.loop_lag_max,
+        "cpu_seconds": found.cpu_seconds,
+        "cpu_mean_share": found.cpu_mean,
+        "cpu_busiest_share": found.cpu_busiest,
+        "cpu_full_share": found.cpu_full,
+        "cpu_wait_seconds": found.cpu_wait,
+        "gc_seconds": found.gc_seconds,
+        "gc_longest_seconds": found.gc_longest,
+        "files_open": found.files,
+        "files_limit": found.files_limit,
     }
 
 

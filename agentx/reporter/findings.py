@@ -10,22 +10,17 @@ from dataclasses import dataclass
 
 from agentx.reporter.about import RECORDED_HISTORY, About
 from agentx.reporter.acceptance import FEW, Acceptance
+from agentx.reporter.client import LATE, MOST, SOME, Client
 from agentx.reporter.metrics import Metrics
 from agentx.reporter.observed import Reuse
-
-LATE_SECONDS = 0.05  # a client that sends later than this, or hears later than the server spoke, is part of the figures
 
 CUT = "cut"  # the kind of failure of a request that was in flight when the run ended
 
 
 BEHIND_SECONDS, BEHIND_SHARE = 0.25, 0.1  # later than this, and than this share of the TTFT: the run fell behind
-INVALIDATING = (
-    "books",
-    "stopped",
-    "worker_lost",
-    "fell_behind",
-    "acceptance_off",
-)  # the figures must not be used as they stand
+# The figures must not be used as they stand:
+INVALIDATING = ("books", "stopped", "worker_lost", "fell_behind", "client_saturated", "acceptance_off")
+_RELIEF = "Use more workers (--workers), fewer sessions at a time or a faster machine."
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,19 +108,21 @@ def _pauses(about: About) -> Iterator[Finding]:
 
 
 def _client(metrics: Metrics) -> Iterator[Finding]:
-    lag, gap, loop = metrics.latency.lag, metrics.latency.client_server_ttft, metrics.client.loop_lag_p99
-    if loop is not None and loop > LATE_SECONDS:
+    client, gap = metrics.client, metrics.latency.client_server_ttft
+    lag, loop = client.send_lag, client.loop_lag_p99
+    if loop is not None and loop > LATE:
         yield Finding(
             "loop_lag", f"The client's event loop was up to {loop * 1000:.0f} ms late (p99): all times are off by that."
         )
-    if lag is not None and lag.at(95) > LATE_SECONDS:
+    if lag is not None and lag.at(95) > LATE:
         yield Finding(
             "client_lag",
             f"Requests left late: p95 {lag.at(95) * 1000:.0f} ms after they were due. The client was a bottleneck; "
             "use the figures from due.",
         )
     yield from _fell_behind(metrics)
-    if gap is not None and abs(gap.at(50)) > LATE_SECONDS:
+    yield from _saturated(client)
+    if gap is not None and abs(gap.at(50)) > LATE:
         yield Finding(
             "client_server_ttft",
             f"Client and server differ on the first token by {gap.at(50) * 1000:.0f} ms (median): network, proxy or "
@@ -134,14 +131,25 @@ def _client(metrics: Metrics) -> Iterator[Finding]:
 
 
 def _fell_behind(metrics: Metrics) -> Iterator[Finding]:
-    lag, loop, ttft = metrics.latency.lag, metrics.client.loop_lag_p99, metrics.latency.ttft
+    lag, loop, ttft = metrics.client.send_lag, metrics.client.loop_lag_p99, metrics.latency.ttft
     late = max(0.0 if lag is None else lag.at(95), loop or 0.0)
     if ttft is not None and late > max(BEHIND_SECONDS, BEHIND_SHARE * ttft.at(95)):
         yield Finding(
             "fell_behind",
             f"The client fell behind: it was {late * 1000:.0f} ms late where the first token took "
-            f"{ttft.at(95) * 1000:.0f} ms (p95). Use fewer sessions at a time or a faster machine.",
+            f"{ttft.at(95) * 1000:.0f} ms (p95). {_RELIEF}",
         )
+
+
+def _saturated(client: Client) -> Iterator[Finding]:
+    if client.cpu_full is None or not client.full(SOME):
+        return
+    kind, end = ("client_saturated", "Its times are its own. ") if client.full(MOST) else ("client_busy", "")
+    yield Finding(
+        kind,
+        f"The client's loop used all of a core in {client.cpu_full:.0%} of the {client.cpu_looked} seconds. "
+        f"{end}{_RELIEF}",
+    )
 
 
 def _replies(metrics: Metrics) -> Iterator[Finding]:

@@ -129,7 +129,7 @@ def measure(run: RunResults) -> Metrics:
         jobs=jobs_of(run, measured, window),
         failures=_failures(measured),
         adjustments=adjustments_of(run),
-        client=client_of(run),
+        client=client_of(run, measured),
         acceptance=acceptance_of(run, done),
     )
 

@@ -6,10 +6,11 @@ not say. "n/a": the run has nothing of the kind. ">=" : a lower bound, as some r
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from agentx.reporter.about import About
 from agentx.reporter.acceptance import Acceptance
+from agentx.reporter.client import Client
 from agentx.reporter.findings import Finding, counted
 from agentx.reporter.metrics import Latency, Metrics
 from agentx.reporter.observed import Ideal, Reuse
@@ -18,6 +19,7 @@ from agentx.reporter.table import Block, Facts, Heading, Lines, Table
 from agentx.reporter.throughput import Amount, Flow, Throughput
 
 _PLAN_KEYS = ("load", "wire", "history", "length", "gaps", "order", "start", "warmup", "measure", "acceptance")
+NOTABLE = 0.1  # s without a CPU that are worth a word
 _STATES = {
     "done": "complete",
     "interrupted": "INTERRUPTED, the figures are of the part before that",
@@ -72,6 +74,7 @@ def _head(about: About, metrics: Metrics) -> list[Block]:
             f"turns {books.turns} = {books.completed} completed + {books.turns_failed} failed + "
             f"{books.turns_unsent} unsent; {'balanced' if books.balanced else 'NOT BALANCED'}",
         ),
+        *([("client", _client(metrics.client))] if metrics.attempts and about.started else []),
     )
     return [Heading(title), Facts(pairs)]
 
@@ -80,6 +83,31 @@ def _acceptance(found: Acceptance) -> str:
     length = "unknown" if found.length is None else f"{found.length:.3f} tokens a step"
     plan = "" if found.asked is None else f", the plan's is {found.asked:g}"
     return f"{length} over {counted(found.steps, 'step')} of {counted(found.told, 'request')}{plan}"
+
+
+def _client(found: Client) -> str:
+    """The verdict on the client, and what it rests on."""
+    if found.bottleneck is None:
+        return "unknown, the run does not tell how its client was"
+    verdict = "WAS THE BOTTLENECK" if found.bottleneck else "was not the bottleneck"
+    return f"{verdict}: {', '.join(_client_evidence(found)) or 'of itself it tells nothing'}"
+
+
+def _client_evidence(found: Client) -> Iterator[str]:
+    if found.workers > 1:
+        yield f"the worst of {found.workers} workers"
+    if found.loop_lag_p99 is not None:
+        yield f"event loop {number(found.loop_lag_p99 * 1000)} ms late (p99)"
+    if found.send_lag is not None:
+        yield f"sends {number(max(0.0, found.send_lag.at(95)) * 1000)} ms late (p95)"
+    if found.cpu_mean is not None and found.cpu_busiest is not None:
+        yield f"its loop used {found.cpu_mean:.0%} of a core, {found.cpu_busiest:.0%} in the busiest second"
+    if found.cpu_wait is not None and found.cpu_wait >= NOTABLE:
+        yield f"waited {number(found.cpu_wait)} s for a CPU"
+    if found.gc_longest is not None:
+        yield f"longest GC pause {number(found.gc_longest * 1000)} ms"
+    if found.files is not None and found.files_limit is not None:
+        yield f"{found.files:,} of {found.files_limit:,} files open"
 
 
 _WINDOW_SOURCES = {"plan": "the plan's window", "sends": "first send to last end"}

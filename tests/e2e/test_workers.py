@@ -81,7 +81,7 @@ async def test_a_warm_up_is_handed_over_together_and_counters_are_sampled_once(t
     assert (len(warmup), len(measured)) == (8, 12)
     assert max(attempt.sent for attempt in warmup) < min(attempt.sent for attempt in measured)
     assert run.samples[-1].values["requests"] - run.samples[0].values.get("requests", 0) == 20
-    assert report(run).metrics.reuse.counters.difference == 0
+    assert report(run).metrics.client.workers == 2
 
 
 async def test_a_load_that_cannot_be_split_is_refused_before_anything_is_written(trace, tmp_path):

@@ -1,11 +1,9 @@
-"""The line beside the bar, and how late the loop is."""
+"""The line beside the bar."""
 
 from __future__ import annotations
 
-import gc
-
 from agentx.core import Attempt, Cached, Failure
-from agentx.replayer.progress import LoopLag, Progress, VirtualBar, seldom_collecting
+from agentx.replayer.progress import Progress, VirtualBar
 
 
 def attempt(end: float, tokens: int | None, prompt: int | None = None, cached: Cached | None = None, ok: bool = True):
@@ -39,19 +37,6 @@ def test_no_bar_without_a_terminal():
     assert not progress.visible
     progress.count_play()
     progress.close()
-
-
-def test_lag():
-    assert LoopLag().facts() == {"samples": 0, "mean": None, "p99": None, "max": None}
-    assert LoopLag([0.0, 0.003, 0.001]).facts() == {"samples": 3, "mean": 0.004 / 3, "p99": 0.003, "max": 0.003}
-
-
-def test_the_collectors_settings_come_back():
-    before = gc.get_threshold(), gc.get_freeze_count()
-    with seldom_collecting():
-        assert gc.get_threshold() != before[0]
-        assert gc.get_freeze_count() > 0
-    assert (gc.get_threshold(), gc.get_freeze_count()) == before
 
 
 def test_a_bar_of_virtual_seconds_for_whoever_watches_a_terminal(monkeypatch, capsys):

@@ -406,3 +406,12 @@ def test_rules_that_hold_for_runs_that_begin_in_the_middle(case, start, warmup, 
     if rules.seconds is None and rules.turns is None and rules.on_failure == "continue":
         assert all(each.outcome == "done" for each in plays)
         assert all(each.sent + each.extra.get("skipped", 0) == each.turns for each in plays)
+
+
+def test_what_the_cap_held_back_is_told_and_what_was_late_otherwise_is_not():
+    schedule = Schedule(iter([chain("a", 0), chain("b", 0)]), Rules(lanes=2, requests=1))
+    (first,) = schedule.next(0.5)
+    assert first.held == 0.0
+    schedule.feed(4.0, Ended(first.key))
+    (second,) = schedule.next(4.25)  # the driver was a quarter of a second late
+    assert (second.due, second.held) == (0.5, 3.5)
