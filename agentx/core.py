@@ -340,6 +340,12 @@ class Cached:
     host: int | None = None
     storage: int | None = None
 
+    @property
+    def tokens(self) -> int | None:
+        """All of them: the total, else the sum of the tiers that were told."""
+        tiers = [tier for tier in (self.device, self.host, self.storage) if tier is not None]
+        return self.total if self.total is not None else sum(tiers) if tiers else None
+
 
 @dataclass(frozen=True, slots=True)
 class Failure:

@@ -104,7 +104,12 @@ class Trail(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TurnReuse:
-    """One prompt: its tokens and the reused ones, by layer (indices of LAYERS; the last entry is the template)."""
+    """One prompt: its tokens and the reused ones, by layer (indices of LAYERS; the last entry is the template).
+
+    `observed`: the same of the tokens that a server found in its cache, where they were given. `common`: tokens that
+    the prompt begins with and that the turn before it in its thread had as its prompt and reply; None for the first
+    one of a thread.
+    """
 
     session: str
     turn: int
@@ -112,6 +117,8 @@ class TurnReuse:
     reused: tuple[int, ...]
     trail: Trail
     unattributed: int = 0
+    observed: tuple[int, ...] | None = None
+    common: int | None = None
 
 
 @dataclass(slots=True)
@@ -222,12 +229,13 @@ class Walk:
         self._frames = Frames(template, session, self.spans)
         self._paths: dict[int, tuple[Node, list[_Step]]] = {}  # by turn: where it began, and its way
         self._fresh: list[tuple[Node, Span]] = []
+        self._last: dict[int, int] = {}  # by thread: the turn that was walked last
 
-    def turn(self, index: int) -> TurnReuse:
-        """Add the prompt of a turn. Returns what of it was there before."""
+    def turn(self, index: int, cached: int | None = None) -> TurnReuse:
+        """Add the prompt of a turn. Returns what of it was there before; `cached`: what a server found of it."""
         turn = self.session.turns[index]
         self.tree.begin()
-        root = self.tree.root(turn.model if self.possible else self.namespace)
+        root = self.tree.root(self._space(turn.model))
         begun, known = self._paths.get(-1 if turn.prompt.base is None else turn.prompt.base, (None, []))
         path = known[: turn.prompt.keep] if begun is root else []
         rooted = begun is root
@@ -255,7 +263,41 @@ class Walk:
             _, end = self.tree.add(behind, self.live.reply(index), self._fresh)
             reply = end.depth - behind.depth
         self._paths[index] = root, path
-        return self._account(index, path, matched, self.tree.left or end, reply)
+        left = self.tree.left or end
+        account = self._account(index, path, matched, left, reply, cached)
+        self._last[turn.thread] = index
+        return account
+
+    def _space(self, model: str | None) -> str | None:
+        """Where the prompt begins: what lies in another space is not shared."""
+        if not self.possible:
+            return self.namespace
+        return model if self.namespace is None else f"{self.namespace} {model}"
+
+    def _common(self, index: int, path: list[_Step]) -> int | None:
+        """Tokens in common with the prompt and reply of the turn before in the thread."""
+        turn = self.session.turns[index]
+        before = self._last.get(turn.thread)
+        if before is None or before == index:
+            return None
+        if turn.prompt.base == before:
+            same, fresh = turn.prompt.keep, turn.prompt.append
+            rest = self.session.pieces(before)[same:] if same < len(self._paths[before][1]) else []
+        else:
+            earlier, pieces = self.session.pieces(before), self.session.pieces(index)
+            same = next((at for at, (a, b) in enumerate(zip(earlier, pieces, strict=False)) if a != b), -1)
+            same = min(len(earlier), len(pieces)) if same < 0 else same
+            rest, fresh = earlier[same:], tuple(pieces[same:])
+        reply = self.session.turns[before].reply
+        behind = [*rest] if reply is None else [*rest, Piece(reply, 0, self.session.segment(reply).tokens)]
+        total = sum(step.tokens + step.marker for step in path[:same])
+        for one, other, step in zip(behind, fresh, path[same:], strict=False):
+            if (one.segment, one.start) != (other.segment, other.start):
+                break
+            total += min(one.tokens, other.tokens) + step.marker
+            if one != other:
+                break
+        return total
 
     def _step(self, root: Node, before: _Step | None, brought: int, piece: Piece, here: Placed) -> tuple[_Step, int]:
         sent = None if self.live is None else self.live.piece(brought, piece)
@@ -277,7 +319,9 @@ class Walk:
     def _salt(self, run: Run) -> str:
         return "" if run.stream.kind == "literal" else self.salting(run.layer)
 
-    def _account(self, index: int, path: list[_Step], matched: int, left: Node, reply: int) -> TurnReuse:
+    def _account(
+        self, index: int, path: list[_Step], matched: int, left: Node, reply: int, cached: int | None
+    ) -> TurnReuse:
         tokens = [0] * (len(LAYERS) + 1)
         tokens[MARKER] = self.template.start
         for step in path:
@@ -286,14 +330,21 @@ class Walk:
         isl = sum(tokens)
         unattributed = max(0, self.session.turns[index].isl - isl) if self.possible else 0
         usable = max(0, min(isl + unattributed - 1, matched)) // self.page * self.page
-        reused, rest = list(tokens), isl - usable
+        reused = self._leading(path, tokens, isl, usable)
+        observed = None if cached is None else self._leading(path, tokens, isl, min(cached, isl))
+        trail = Trail(self.tree.prompts, left.owner, left.depth, isl + unattributed + reply)
+        common = self._common(index, path)
+        return TurnReuse(self.session.key, index, tuple(tokens), reused, trail, unattributed, observed, common)
+
+    def _leading(self, path: list[_Step], tokens: list[int], isl: int, count: int) -> tuple[int, ...]:
+        """The first `count` tokens of a prompt, by layer."""
+        kept, rest = list(tokens), isl - count
         for layer, length in self._backwards(path):
             if rest <= 0:
                 break
-            reused[layer] -= min(length, rest)
+            kept[layer] -= min(length, rest)
             rest -= length
-        trail = Trail(self.tree.prompts, left.owner, left.depth, isl + unattributed + reply)
-        return TurnReuse(self.session.key, index, tuple(tokens), tuple(reused), trail, unattributed)
+        return tuple(kept)
 
     def _backwards(self, path: list[_Step]) -> Iterator[tuple[int, int]]:
         yield MARKER, self.template.start

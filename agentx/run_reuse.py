@@ -1,6 +1,8 @@
 """Possible and ideal reuse of a run: recomputed from its folder, over the prompts that the server accepted.
 
-Prompts are taken in the order in which they were sent. What the chat template adds is known for the embedded
+Prompts are taken in the order in which they were sent. What lies between the two is split by switching on, one after
+the other, what makes them differ: salt, then recorded replies, then the server's page; each is the difference of two
+sums, so that they add up. What the chat template adds is known for the embedded
 engine; for another target it is fitted to the prompt lengths that the server reported (`reuse_fit.py`), and what the
 fit leaves is the drift.
 """
@@ -9,15 +11,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from agentx.core import Attempt, Session, Text, TokenIds
 from agentx.errors import BadInput
 from agentx.results import RunResults, sha256_of
 from agentx.reuse import PrefixTree, ReuseTable, TurnReuse, Walk, table
-from agentx.reuse_fit import Row, fitted
+from agentx.reuse_fit import Row as Lengths
+from agentx.reuse_fit import fitted
 from agentx.reuse_template import PLAIN, Template, definition_count, template_tokens
 from agentx.run_replies import RunReplies
 from agentx.trace import read_trace
+from agentx.turn_kinds import turn_kinds
 from agentx.wire.history import TEXT_WIRES, introduced
 from agentx.wire.messages import Counts, Shape, counted
 from agentx.wire.salting import namespace, salting
@@ -35,6 +40,32 @@ class TraceFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class Gap:
+    """Possible less ideal tokens by cause; they sum to it. `template`: tokens of the chat template that are reused,
+    which the trace does not have: not above 0."""
+
+    salt: int
+    replies: int
+    page: int
+    template: int
+
+    @property
+    def total(self) -> int:
+        return self.salt + self.replies + self.page + self.template
+
+
+class Row(NamedTuple):
+    """One accepted attempt: its reuse by the trace's identities, and by what was sent; the kinds of its turn and of its
+    thread."""
+
+    attempt: Attempt
+    possible: TurnReuse
+    ideal: TurnReuse
+    turn_kind: str
+    thread_kind: str
+
+
+@dataclass(frozen=True, slots=True)
 class RunReuse:
     """Ideal reuse of a run, per attempt and summed, beside what the trace alone would have allowed.
 
@@ -44,13 +75,19 @@ class RunReuse:
 
     ideal: ReuseTable
     possible: ReuseTable
-    by_attempt: Mapping[AttemptKey, int]
+    gap: Gap
+    rows: Sequence[Row]
     template: Template
     template_fitted: bool
     drift: int | None
     page: int
     page_known: bool
     facts: TraceFacts
+
+    @property
+    def by_attempt(self) -> dict[AttemptKey, int]:
+        """Ideal reuse of each attempt that the server took, tokens."""
+        return {key_of(row.attempt): sum(row.ideal.reused) for row in self.rows}
 
 
 def key_of(attempt: Attempt) -> AttemptKey:
@@ -62,21 +99,58 @@ def run_reuse(run: RunResults) -> RunReuse:
     sent = sorted((attempt for attempt in run.attempts if _accepted(attempt)), key=lambda attempt: attempt.sent)
     sessions = _sessions(run, {attempt.session for attempt in sent})
     replies = RunReplies(run.attempts, live=run.settings["plan"].get("history", "recorded") != "recorded")
-    rows = _rows(run, sent, sessions, replies)
-    template, fit = _template(run, [row for _, row, _ in rows])
+    lengths = _lengths(run, sent, sessions, replies)
+    template, fit = _template(run, [row for _, row, _ in lengths])
     told = run.settings.get("server", {}).get("page_size")
-    ideal, by_attempt = _ideal(run, sent, sessions, template, replies, page=told or 1)
+    page = told or 1
+    could = list(_walked(sent, sessions, _by_trace()))
+    ideal = list(_walked(sent, sessions, _as_sent(run, template, replies, page)))
+    whole = ideal if page == 1 else list(_walked(sent, sessions, _as_sent(run, template, replies, 1)))
+    salted = list(_walked(sent, sessions, _salted(run))) if _salt_matters(run, sent) else could
+    kinds = _kinds(sessions)
+    rows = [
+        Row(attempt, a, b, *kinds[attempt.session][attempt.turn])
+        for attempt, a, b in zip(sent, could, ideal, strict=True)
+    ]
     return RunReuse(
-        ideal=ideal,
-        possible=_possible(sent, sessions),
-        by_attempt=by_attempt,
+        ideal=table(ideal),
+        possible=table(could),
+        gap=_gap(table(could), table(salted), table(whole), table(ideal)),
+        rows=rows,
         template=template,
         template_fitted=fit,
-        drift=_drift(rows, template, sessions),
-        page=told or 1,
+        drift=_drift(lengths, template, sessions),
+        page=page,
         page_known=told is not None,
         facts=_facts(run, sent, sessions),
     )
+
+
+def _kinds(sessions: Mapping[str, Session]) -> dict[str, list[tuple[str, str]]]:
+    """By session: (kind of turn, kind of thread) of each turn."""
+    found = {}
+    for key, session in sessions.items():
+        threads: dict[int, str] = {thread.id: thread.kind for thread in session.threads}
+        pairs = zip(turn_kinds(session), session.turns, strict=True)
+        found[key] = [(kind, threads.get(turn.thread, "main")) for kind, turn in pairs]
+    return found
+
+
+def _gap(possible: ReuseTable, salted: ReuseTable, whole: ReuseTable, ideal: ReuseTable) -> Gap:
+    """`whole`: the ideal with a page of one token."""
+    template = whole.by_layer().get("template", (0, 0))[1]
+    return Gap(
+        salt=possible.reused - salted.reused,
+        replies=salted.reused - (whole.reused - template),
+        page=whole.reused - ideal.reused,
+        template=-template,
+    )
+
+
+def _salt_matters(run: RunResults, sent: Sequence[Attempt]) -> bool:
+    """Whether the salt keeps apart what the trace shares: sessions, or plays of one session."""
+    alone = run.settings["plan"]["salt"] in ("session", "field-session")
+    return alone or any(attempt.play for attempt in sent)
 
 
 def _facts(run: RunResults, sent: Sequence[Attempt], sessions: Mapping[str, Session]) -> TraceFacts:
@@ -116,29 +190,23 @@ def _sessions(run: RunResults, wanted: set[str]) -> dict[str, Session]:
     return found
 
 
-def _walks(
-    sent: Sequence[Attempt], sessions: Mapping[str, Session], make: Callable[[Session, Attempt], Walk]
-) -> Iterator[tuple[Attempt, TurnReuse]]:
-    """Every attempt with its reuse, in send order; each play walks the one tree that `make` closes over."""
+Make = Callable[[Session, Attempt], Walk]
+
+
+def _walked(sent: Sequence[Attempt], sessions: Mapping[str, Session], make: Make) -> Iterator[TurnReuse]:
+    """The reuse of every attempt, in send order; each play walks the one tree that `make` closes over."""
     walks: dict[tuple[str, int], Walk] = {}
     for attempt in sent:
         play = attempt.session, attempt.play
         if play not in walks:
             walks[play] = make(sessions[attempt.session], attempt)
-        yield attempt, walks[play].turn(attempt.turn)
+        yield walks[play].turn(attempt.turn, attempt.cached.tokens if attempt.cached else None)
 
 
-def _ideal(
-    run: RunResults,
-    sent: Sequence[Attempt],
-    sessions: Mapping[str, Session],
-    template: Template,
-    replies: RunReplies,
-    *,
-    page: int,
-) -> tuple[ReuseTable, dict[AttemptKey, int]]:
+def _as_sent(run: RunResults, template: Template, replies: RunReplies, page: int) -> Make:
+    """By the tokens that went out, with the server's page."""
     policy, salt = run.settings["plan"]["salt"], run.settings["salt"]
-    tree, total, by_attempt = PrefixTree(), ReuseTable(), dict[AttemptKey, int]()
+    tree = PrefixTree()
 
     def make(session: Session, attempt: Attempt) -> Walk:
         of_play = policy, salt, attempt.session, attempt.play
@@ -154,20 +222,28 @@ def _ideal(
         walk.live = replies.of(walk, attempt.play)
         return walk
 
-    for attempt, reuse in _walks(sent, sessions, make):
-        total.add(reuse)
-        by_attempt[key_of(attempt)] = sum(reuse.reused)
-    return total, by_attempt
+    return make
 
 
-def _possible(sent: Sequence[Attempt], sessions: Mapping[str, Session]) -> ReuseTable:
+def _by_trace() -> Make:
     """By the trace's own identities in the order of this run: a session that is played again meets itself."""
     tree = PrefixTree()
-    walks = _walks(sent, sessions, lambda session, _: Walk(session, tree, possible=True))
-    return table(reuse for _, reuse in walks)
+    return lambda session, _: Walk(session, tree, possible=True)
 
 
-def _template(run: RunResults, rows: Sequence[Row]) -> tuple[Template, bool]:
+def _salted(run: RunResults) -> Make:
+    """By the trace's identities, kept apart as the salt keeps them."""
+    policy, salt = run.settings["plan"]["salt"], run.settings["salt"]
+    tree = PrefixTree()
+
+    def make(session: Session, attempt: Attempt) -> Walk:
+        of_play = policy, salt, attempt.session, attempt.play
+        return Walk(session, tree, possible=True, salting=salting(*of_play), namespace=namespace(*of_play))
+
+    return make
+
+
+def _template(run: RunResults, rows: Sequence[Lengths]) -> tuple[Template, bool]:
     """What the template adds: known, nothing at all (id wires), or fitted; and whether it was fitted."""
     known = run.settings.get("template")
     if known is not None:  # of the embedded engine, whose definitions and calls are known to the byte
@@ -181,9 +257,9 @@ def _shape(run: RunResults) -> Shape:
     return "tools" if run.settings["plan"].get("messages") == "tools" else "plain"
 
 
-def _rows(
+def _lengths(
     run: RunResults, sent: Sequence[Attempt], sessions: Mapping[str, Session], replies: RunReplies
-) -> list[tuple[Attempt, Row, Counts]]:
+) -> list[tuple[Attempt, Lengths, Counts]]:
     """Each attempt for which the server told its prompt's length."""
     rows, shape = [], _shape(run)
     for attempt in sent:
@@ -192,13 +268,13 @@ def _rows(
             counts = counted(session, introduced(session, attempt.turn), shape)
             excess = attempt.prompt_tokens - replies.length(session, attempt.play, attempt.turn)
             definitions = 1 if counts.bare else definition_count(session, counts.definitions)
-            row = Row(excess, counts.messages, sum(map(len, counts.calls)), definitions, shape == "tools")
+            row = Lengths(excess, counts.messages, sum(map(len, counts.calls)), definitions, shape == "tools")
             rows.append((attempt, row, counts))
     return rows
 
 
 def _drift(
-    rows: Sequence[tuple[Attempt, Row, Counts]], template: Template, sessions: Mapping[str, Session]
+    rows: Sequence[tuple[Attempt, Lengths, Counts]], template: Template, sessions: Mapping[str, Session]
 ) -> int | None:
     if not rows:
         return None

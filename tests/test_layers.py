@@ -32,6 +32,7 @@ UNIT_OF = {
     "capacity": "reuse",
     "run_reuse": "reuse",
     "run_replies": "reuse",
+    "turn_kinds": "reuse",
     "functions": "distributions",
     "yamldata": "yamlspec",
     "__main__": "cli",

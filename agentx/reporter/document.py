@@ -270,6 +270,13 @@ def _ideal(found: Ideal) -> dict[str, Any]:
         "possible_prompt_tokens": found.possible_prompt,
         "possible_cached_tokens": found.possible_cached,
         "possible_share": found.possible_share,
+        "possible_less_ideal": {
+            "salt_tokens": found.gap.salt,
+            "replies_tokens": found.gap.replies,
+            "page_tokens": found.gap.page,
+            "template_tokens": found.gap.template,
+            "sum_tokens": found.gap.total,
+        },
         "template_fitted": found.template_fitted,
         "by_layer": [
             {"layer": layer, "prompt_tokens": prompt, "cached_tokens": cached}

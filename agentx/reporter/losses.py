@@ -1,16 +1,17 @@
 """Where the reuse between the ideal and the observed was lost, token by token, in sums that are exact.
 
-Of each answered request that told its cached tokens, the tokens between what it got and its ideal are labelled: *in
-flight* if they were first computed only after it was sent; else *evicted* if a shadow of the server's cache (the
-embedded engine's rules, the server's pool) no longer held them; else *unexplained*. More than the ideal is a surplus,
+Of each answered request that told its cached tokens, the tokens between what it got and its ideal are labelled, each
+once: *in flight* if they were first computed only after it was sent; else, by a shadow of the server's cache (the
+embedded engine's rules, the server's pool), *evicted*, *not backed up* or *host dropped* if no tier held them any more,
+*load-back refused* if the host tier did and they were not loaded; else *unexplained*. More than the ideal is a surplus,
 which counts against the losses and is never clipped. Without a known pool nothing can be called evicted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agentx.core import Attempt
 from agentx.errors import BadInput
@@ -20,42 +21,84 @@ from agentx.reporter.table import Block, Heading, Lines, Table
 from agentx.reporter.throughput import MEASURED, cached_tokens
 from agentx.results import RunResults
 
+if TYPE_CHECKING:
+    from agentx.reporter.losses_graves import Grave
+    from agentx.reporter.losses_shadow import Found
+
+NOT_BACKED_UP, HOST_DROPPED = "not_backed_up", "host_dropped"  # causes of graves
 LIMIT, TURNS = 200_000_000, 8_000  # prompt tokens and requests that the shadow plays: some 15 s; beyond, it is left out
-MODELLED = "modelled by a shadow cache of the server's pool with the embedded engine's rules"
+MODELLED = "by a shadow cache of the server's pool with the embedded engine's rules"
+
+
+@dataclass(frozen=True, slots=True)
+class TurnLoss:
+    """What one request lost, tokens by cause, which sum to its ideal less what it got. `surplus` is not above 0.
+
+    The four that a shadow tells are None without one. `graves`: when the evicted ones were removed, and for whom, as
+    far as it is known; `by` in them is a place in the run's list of requests that have an ideal.
+    """
+
+    attempt: Attempt
+    in_flight: int
+    evicted: int | None
+    not_backed_up: int | None
+    host_dropped: int | None
+    load_back_refused: int | None
+    unexplained: int
+    surplus: int
+    graves: tuple[Grave, ...] = ()
+
+    @property
+    def total(self) -> int:
+        return sum(getattr(self, name) or 0 for name in CAUSES)
+
+
+CAUSES = (
+    "in_flight",
+    "evicted",
+    "not_backed_up",
+    "host_dropped",
+    "load_back_refused",
+    "unexplained",
+    "surplus",
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Losses:
-    """Tokens, over the same responses as `missing_to_ideal`. `evicted` None: the pool is not known.
+    """By request, over the same responses as `missing_to_ideal`. `missing` says why there is no split at all.
 
-    `surplus` is not above 0. `missing` says why there is no split at all; the others are None then.
+    `sent`: the requests that have an ideal, in the order of the run's records.
     """
 
-    in_flight: int | None = None
-    evicted: int | None = None
-    unexplained: int | None = None
-    surplus: int | None = None
+    turns: tuple[TurnLoss, ...] = ()
+    sent: tuple[Attempt, ...] = ()
+    shadowed: bool = False  # the pool is known
     missing: str | None = None
+
+    def of(self, cause: str) -> int | None:
+        """Tokens of one of CAUSES; None when it is not known."""
+        parts = [getattr(turn, cause) for turn in self.turns]
+        shadow = cause in CAUSES[1:5]
+        return None if self.missing is not None or (shadow and not self.shadowed) else sum(parts)
 
     @property
     def total(self) -> int | None:
         """Ideal less observed tokens."""
-        parts = (self.in_flight, self.evicted or 0, self.unexplained, self.surplus)
-        known = [part for part in parts if part is not None]
-        return sum(known) if len(known) == len(parts) else None
+        return None if self.missing is not None else sum(turn.total for turn in self.turns)
 
 
-def label(ideal: int, cached: int, computed: int, held: int | None) -> tuple[int, int, int, int]:
-    """One request: (in flight, evicted, unexplained, surplus), which sum to `ideal - cached`.
+def label(ideal: int, cached: int, found: Found) -> tuple[int, int, int, int, int]:
+    """One request: (in flight, gone, load-back refused, unexplained, surplus), which sum to `ideal - cached`.
 
-    `computed`: its leading tokens that had been computed when it was sent; `held`: those that the shadow still held,
-    None without a shadow. A later token is never computed, nor held, before an earlier one of the same prompt.
+    A later token is never computed, held, nor given, before an earlier one of the same prompt.
     """
     if cached >= ideal:
-        return 0, 0, 0, ideal - cached
-    known = min(ideal, max(cached, computed))
-    kept = known if held is None else min(known, max(cached, held))
-    return ideal - known, known - kept, kept - cached, 0
+        return 0, 0, 0, 0, ideal - cached
+    known = min(ideal, max(cached, found.computed))
+    held = known if found.held is None else min(known, max(cached, found.held))
+    given = held if found.given is None else min(held, max(cached, found.given))
+    return ideal - known, known - held, held - given, given - cached, 0
 
 
 def losses_of(run: RunResults, metrics: Metrics) -> Losses:
@@ -100,14 +143,35 @@ def _split(run: RunResults, sent: list[Attempt], ideal: Ideal) -> Losses:
     stand_ins = StandIns(ideal.template, run.settings["plan"].get("messages", "plain"))
     shadow = Shadow(ideal.page, None if facts is None else Pool(**facts, page=ideal.page))
     found = shadow.play(requests_of(sent, sessions, stand_ins, salts), stand_ins)
-    sums = [0, 0, 0, 0]
+    turns = []
     for attempt, each in zip(sent, found, strict=True):
         cached = cached_tokens(attempt)
-        if attempt.phase != MEASURED or not attempt.ok or attempt.prompt_tokens is None or cached is None:
-            continue
-        for at, part in enumerate(label(ideal.by_attempt[_key(attempt)], cached, each.computed, each.held)):
-            sums[at] += part
-    return Losses(sums[0], None if facts is None else sums[1], sums[2], sums[3])
+        if attempt.phase == MEASURED and attempt.ok and attempt.prompt_tokens is not None and cached is not None:
+            turns.append(_turn_loss(attempt, ideal.by_attempt[_key(attempt)], cached, each))
+    return Losses(tuple(turns), tuple(sent), facts is not None)
+
+
+def _turn_loss(attempt: Attempt, ideal: int, cached: int, found: Found) -> TurnLoss:
+    in_flight, gone, refused, unexplained, surplus = label(ideal, cached, found)
+    if found.held is None:
+        return TurnLoss(attempt, in_flight, None, None, None, None, unexplained, surplus)
+    graves = _cut(found.lost, gone)
+    unbacked, dropped = (
+        sum(one.tokens for one in graves if one.cause == cause) for cause in (NOT_BACKED_UP, HOST_DROPPED)
+    )
+    evicted = gone - unbacked - dropped
+    return TurnLoss(attempt, in_flight, evicted, unbacked, dropped, refused, unexplained, surplus, graves)
+
+
+def _cut(graves: Sequence[Grave], tokens: int) -> tuple[Grave, ...]:
+    """The first ones, of `tokens` in all."""
+    kept = []
+    for grave in graves:
+        if tokens <= 0:
+            break
+        kept.append(grave._replace(tokens=min(grave.tokens, tokens)))
+        tokens -= grave.tokens
+    return tuple(kept)
 
 
 def pool_facts(run: RunResults) -> dict[str, Any] | None:
@@ -148,14 +212,23 @@ def _host_gauge(run: RunResults) -> int | None:
 def losses_document(found: Losses) -> dict[str, Any]:
     """Plain values only."""
     return {
-        "in_flight_tokens": found.in_flight,
-        "evicted_tokens": found.evicted,
-        "evicted_source": None if found.evicted is None else MODELLED,
-        "unexplained_tokens": found.unexplained,
-        "surplus_tokens": found.surplus,
+        **{f"{cause}_tokens": found.of(cause) for cause in CAUSES},
+        "evicted_source": MODELLED if found.shadowed else None,
         "sum_tokens": found.total,
         "split_missing_because": found.missing,
     }
+
+
+_WORDS = {
+    "in_flight": "in flight: first computed after this request was sent",
+    "evicted": "evicted, modelled",
+    "not_backed_up": "evicted without a copy on the host, modelled",
+    "host_dropped": "dropped from the host, modelled",
+    "load_back_refused": "on the host and not loaded back, modelled",
+    "unexplained": "unexplained",
+    "surplus": "surplus above the ideal",
+}
+_OF_A_HOST = ("not_backed_up", "host_dropped", "load_back_refused")
 
 
 def losses_blocks(found: Losses) -> list[Block]:
@@ -166,13 +239,8 @@ def losses_blocks(found: Losses) -> list[Block]:
     def row(name: str, value: int | None) -> tuple[str, str]:
         return name, "unknown" if value is None else f"{value:,d}"
 
-    rows = (
-        row("in flight: first computed after this request was sent", found.in_flight),
-        row("evicted, modelled", found.evicted),
-        row("unexplained", found.unexplained),
-        row("surplus above the ideal", found.surplus),
-        row("ideal less observed", found.total),
-    )
-    unknown = "The pool is not known: nothing is called evicted."
-    note = unknown if found.evicted is None else f"Evicted is {MODELLED}."
-    return [Heading("Reuse that was lost, by cause"), Table(("", "tokens"), rows), Lines((note,))]
+    shown = [cause for cause in CAUSES if found.of(cause) or cause not in _OF_A_HOST]
+    rows = [row(_WORDS[cause], found.of(cause)) for cause in shown]
+    rows.append(row("ideal less observed", found.total))
+    note = f"Modelled: {MODELLED}." if found.shadowed else "The pool is not known: nothing is called evicted."
+    return [Heading("Reuse that was lost, by cause"), Table(("", "tokens"), tuple(rows)), Lines((note,))]

@@ -21,6 +21,7 @@ from agentx.core import Attempt, Piece, Session
 from agentx.engine.host import HostedCache
 from agentx.engine.nodes import Lease
 from agentx.engine.radix import RadixCache
+from agentx.reporter.losses_graves import Grave, Graves
 from agentx.reporter.turns import reply_tokens
 from agentx.reuse_template import Frames, Span, Template, marker_span
 from agentx.wire.history import introduced
@@ -42,20 +43,30 @@ class Pool:
     write: str = "write_through"
     bigram: bool = False
 
-    def cache(self) -> RadixCache:
+    def cache(self, graves: Graves) -> RadixCache:
         if not self.host:
-            return RadixCache(self.tokens, self.page, self.policy, bigram=self.bigram)
+            return RadixCache(self.tokens, self.page, self.policy, bigram=self.bigram, subscriber=graves.heard)
         return HostedCache(
-            self.tokens, self.page, self.policy, host_capacity=self.host, write=self.write, bigram=self.bigram
+            self.tokens,
+            self.page,
+            self.policy,
+            host_capacity=self.host,
+            write=self.write,
+            bigram=self.bigram,
+            subscriber=graves.heard,
         )
 
 
 @dataclass(slots=True)
 class Found:
-    """Prompt tokens of an attempt that were computed when it was sent, and that the limited cache still held."""
+    """Leading prompt tokens of an attempt that were computed when it was sent; that the limited cache still held on one
+    of its tiers; and that it gave, after loading back. `lost`: what became of those computed and not held, as far as it
+    is known."""
 
     computed: int = 0
     held: int | None = None
+    given: int | None = None
+    lost: tuple[Grave, ...] = ()
 
 
 Make = Callable[[], bytes]  # a prompt's ids: made when it is sent, forgotten when it is over
@@ -131,14 +142,16 @@ class Shadow:
 
     def __init__(self, page: int, pool: Pool | None) -> None:
         self._all = RadixCache(UNLIMITED, page)
-        self._limited = None if pool is None else pool.cache()
+        self._graves = Graves()
+        self._limited = None if pool is None else pool.cache(self._graves)
 
     def play(self, requests: Sequence[tuple[Attempt, Make, bytes]], stand_ins: StandIns) -> list[Found]:
         """(attempt, its ids, namespace) of each request that the server took -> what each found."""
         made = [_Request(*request) for request in requests]
         steps = (self._computed, self._over, self._sent, self._admitted)
         events = ((at, step, number) for number, one in enumerate(made) for at, step in one.moments())
-        for _, step, number in sorted(events):
+        for at, step, number in sorted(events):
+            self._graves.working(at, number)
             steps[step](made[number], number, stand_ins)
         return [one.found for one in made]
 
@@ -151,11 +164,13 @@ class Shadow:
         if cache is None:
             return
         match = cache.match(one.ids, one.length - 1, one.namespace)
-        one.found.held = match.device + match.host
-        one.lease = _opened(cache, one)
+        held = match.device + match.host
+        one.found.held = held
+        one.found.lost = tuple(self._graves.of(one.ids, held, one.found.computed))
+        one.lease, one.found.given = _opened(cache, one)
 
     def _computed(self, one: _Request, number: int, stand_ins: StandIns) -> None:
-        everything = _opened(self._all, one)
+        everything, _ = _opened(self._all, one)
         if everything is not None:
             self._all.checkpoint(everything, one.length)
             self._all.release(everything)
@@ -163,7 +178,7 @@ class Shadow:
         if cache is None:
             return
         if one.lease is None:  # there was no room when it was admitted: it waited
-            one.lease = _opened(cache, one)
+            one.lease, _ = _opened(cache, one)
         if one.lease is not None:
             cache.checkpoint(one.lease, one.length)
             cache.settle()
@@ -182,15 +197,15 @@ class Shadow:
         cache.settle()
 
 
-def _opened(cache: RadixCache, one: _Request) -> Lease | None:
-    """A lease with room for the whole prompt; None when the running ones leave none."""
+def _opened(cache: RadixCache, one: _Request) -> tuple[Lease | None, int]:
+    """A lease with room for the whole prompt (None when the running ones leave none), and what the cache gave of it."""
     match = cache.match(one.ids, one.length - 1, one.namespace)
-    lease, _ = cache.open(one.ids, one.namespace, match)
+    lease, loaded = cache.open(one.ids, one.namespace, match)
     if not cache.make_room(cache.ceil(one.length) - cache.ceil(lease.allocated)):
         cache.release(lease)
-        return None
+        return None, match.device + loaded
     cache.extend(lease, one.length)
-    return lease
+    return lease, match.device + loaded
 
 
 def requests_of(

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from agentx.core import Attempt
 from agentx.errors import BadInput
@@ -19,6 +20,9 @@ from agentx.reporter.server_counters import Counters
 from agentx.reporter.throughput import cached_tokens
 from agentx.results import TRACE, RunResults
 from agentx.reuse_template import PLAIN, Template
+
+if TYPE_CHECKING:
+    from agentx.run_reuse import Gap, Row
 
 Key = tuple[str, int, int, int]  # session, play, turn, attempt
 
@@ -51,6 +55,7 @@ class Ideal:
 
     `same_cached` and `same_prompt` go over exactly those responses that tell their cached tokens, so that the
     observed sum can be held against them. `drift`: tokens by which the recomputed prompts miss the server's counts.
+    `gap`: possible less ideal by cause. `rows`: of each measured response that told prompt and cached tokens.
     `by_attempt`: the ideal of each request that the server took.
     """
 
@@ -68,6 +73,8 @@ class Ideal:
     models: int
     literal: bool
     arrivals: bool
+    gap: Gap
+    rows: Sequence[Row]
     by_attempt: Mapping[Key, int] = field(default_factory=dict)
     template: Template = PLAIN
 
@@ -152,11 +159,12 @@ def _ideal(run: RunResults, done: Sequence[Attempt]) -> tuple[Ideal | None, str 
         path = run.trace_path  # a report does not tell where things lay
         return None, f"the prompts cannot be recomputed: {error}".replace(str(path), path.name)
     mine = {key_of(attempt): attempt for attempt in done if _tells(attempt)}
+    by_attempt = found.by_attempt
     return Ideal(
         prompt=found.ideal.tokens,
         cached=found.ideal.reused,
         same_prompt=sum(attempt.prompt_tokens or 0 for attempt in mine.values()),
-        same_cached=sum(found.by_attempt.get(key, 0) for key in mine),
+        same_cached=sum(by_attempt.get(key, 0) for key in mine),
         by_layer=found.ideal.by_layer(),
         page=found.page,
         page_known=found.page_known,
@@ -167,6 +175,8 @@ def _ideal(run: RunResults, done: Sequence[Attempt]) -> tuple[Ideal | None, str 
         models=found.facts.models,
         literal=found.facts.literal,
         arrivals=found.facts.arrivals,
-        by_attempt=found.by_attempt,
+        gap=found.gap,
+        rows=[row for row in found.rows if key_of(row.attempt) in mine],
+        by_attempt=by_attempt,
         template=found.template,
     ), None

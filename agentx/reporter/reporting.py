@@ -15,6 +15,7 @@ from agentx.reporter.goodput import Judged, judge, slo_in
 from agentx.reporter.goodput_text import slo_blocks, slo_document
 from agentx.reporter.losses import Losses, losses_blocks, losses_document, losses_of
 from agentx.reporter.metrics import Metrics, measure
+from agentx.reporter.reuse_groups import Grouped, grouped, groups_blocks, groups_document
 from agentx.reporter.table import Block, as_markdown, as_text
 from agentx.reporter.text import blocks
 from agentx.results import RunResults, read_results
@@ -29,6 +30,7 @@ class Report:
     findings: tuple[Finding, ...]
     cost: Cost
     losses: Losses
+    grouped: Grouped
     judged: Judged
 
     def text(self) -> str:
@@ -48,12 +50,14 @@ class Report:
         return [
             *blocks(self.about, self.metrics, self.findings, first),
             *losses_blocks(self.losses),
+            *groups_blocks(self.grouped),
             *cost_blocks(self.cost),
         ]
 
     def _further(self) -> dict[str, Any]:
         return {
             "losses": losses_document(self.losses),
+            "reuse_by": groups_document(self.grouped),
             "cost": cost_document(self.cost),
             "slo": slo_document(self.judged),
         }
@@ -71,4 +75,5 @@ def report(run: RunResults | Path | str, *, price: float | None = None, slo: Slo
     what, metrics = about(results), measure(results)
     cost = cost_of(results, metrics, check_price(price))
     judged = judge(results, metrics, slo_in(results).under(slo or Slo()))
-    return Report(what, metrics, findings(what, metrics), cost, losses_of(results, metrics), judged)
+    losses = losses_of(results, metrics)
+    return Report(what, metrics, findings(what, metrics), cost, losses, grouped(metrics.reuse), judged)

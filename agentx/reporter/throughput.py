@@ -137,11 +137,7 @@ def _completed(done: Sequence[Attempt], trust_cached: bool) -> Flow:
 
 def cached_tokens(attempt: Attempt) -> int | None:
     """Prompt tokens that the server took from its cache: the total, else the sum of the tiers it told."""
-    cached = attempt.cached
-    if cached is None or cached.total is not None:
-        return cached.total if cached else None
-    tiers = [tier for tier in (cached.device, cached.host, cached.storage) if tier is not None]
-    return sum(tiers) if tiers else None
+    return None if attempt.cached is None else attempt.cached.tokens
 
 
 def _overlaps(attempt: Attempt, window: Window) -> bool:

@@ -9,35 +9,41 @@ from hypothesis import strategies as st
 from making import header, linear
 
 from agentx.replayer.simulate import simulate
-from agentx.reporter.losses import MODELLED, Losses, label, losses_document, pool_facts
+from agentx.reporter.losses import CAUSES, MODELLED, Losses, label, losses_document, pool_facts
+from agentx.reporter.losses_shadow import Found
 from agentx.reporter.reporting import report
 from agentx.trace import TraceWriter
 
 
 @pytest.mark.parametrize(
-    ("ideal", "cached", "computed", "held", "want"),
+    ("ideal", "cached", "found", "want"),
     [
-        (100, 100, 100, 100, (0, 0, 0, 0)),
-        (100, 120, 100, 100, (0, 0, 0, -20)),  # more than the ideal
-        (100, 0, 60, None, (40, 0, 60, 0)),  # no pool: nothing is called evicted
-        (100, 0, 60, 20, (40, 40, 20, 0)),
-        (100, 30, 60, 20, (40, 30, 0, 0)),  # the server held more than the shadow
-        (100, 70, 60, 20, (30, 0, 0, 0)),  # what it got was computed while it waited
-        (100, 10, 100, 200, (0, 0, 90, 0)),  # the shadow held all of it
+        (100, 100, Found(100, 100, 100), (0, 0, 0, 0, 0)),
+        (100, 120, Found(100, 100, 100), (0, 0, 0, 0, -20)),  # more than the ideal
+        (100, 0, Found(60), (40, 0, 0, 60, 0)),  # no pool: nothing is called evicted
+        (100, 0, Found(60, 20, 20), (40, 40, 0, 20, 0)),
+        (100, 0, Found(60, 20, 15), (40, 40, 5, 15, 0)),  # five were on the host and not loaded back
+        (100, 18, Found(60, 20, 15), (40, 40, 2, 0, 0)),
+        (100, 30, Found(60, 20, 20), (40, 30, 0, 0, 0)),  # the server held more than the shadow
+        (100, 70, Found(60, 20, 20), (30, 0, 0, 0, 0)),  # what it got was computed while it waited
+        (100, 10, Found(100, 200, 200), (0, 0, 0, 90, 0)),  # the shadow held all of it
     ],
 )
-def test_label(ideal, cached, computed, held, want):
-    assert label(ideal, cached, computed, held) == want
+def test_label(ideal, cached, found, want):
+    assert label(ideal, cached, found) == want
 
 
-@given(*[st.integers(0, 30)] * 3, st.none() | st.integers(0, 30))
-def test_the_labels_are_those_of_each_token(ideal, cached, computed, held):
+@given(*[st.integers(0, 30)] * 3, st.none() | st.tuples(st.integers(0, 30), st.integers(0, 30)))
+def test_the_labels_are_those_of_each_token(ideal, cached, computed, shadow):
     """The slow way: every token between what was got and the ideal has one label."""
-    counts = [0, 0, 0]
+    held, given = (None, None) if shadow is None else (max(shadow), min(shadow))
+    counts = [0, 0, 0, 0]
     for token in range(cached, ideal):
-        counts[0 if token >= computed else 1 if held is not None and token >= held else 2] += 1
-    found = label(ideal, cached, computed, held)
-    assert found[:3] == tuple(counts)
+        gone = held is not None and token >= held
+        refused = given is not None and token >= given
+        counts[0 if token >= computed else 1 if gone else 2 if refused else 3] += 1
+    found = label(ideal, cached, Found(computed, held, given))
+    assert found[:4] == tuple(counts)
     assert sum(found) == ideal - cached
 
 
@@ -70,14 +76,47 @@ def test_the_losses_sum_exactly_and_the_shadow_explains_them(trace, tmp_path, se
     losses, missing = found.losses, found.metrics.reuse.missing_to_ideal
     assert losses.missing is None
     assert losses.total == missing
-    assert (losses.evicted > 0) is evicts
-    lost = losses.in_flight + losses.evicted + losses.unexplained
+    assert (losses.of("evicted") > 0) is evicts
+    lost = losses.total - losses.of("surplus")
     blurred = 0.2 if "target.cache.policy=lfu" in sets else 0.15  # hits are counted by prefill chunk, too
-    assert losses.unexplained <= blurred * lost + 50
-    assert losses.surplus <= 0
+    assert losses.of("unexplained") <= blurred * lost + 50
+    assert losses.of("surplus") <= 0
+    assert all(turn.total == sum(losses_of_turn(turn)) for turn in losses.turns)
     shown = losses_document(losses)
     assert shown["sum_tokens"] == missing
     assert shown["evicted_source"] == MODELLED
+
+
+def losses_of_turn(turn):
+    return [getattr(turn, cause) or 0 for cause in CAUSES]
+
+
+HOSTS = [  # the host tier's settings, the causes that must show
+    ("cache.host={tokens: 2500, write: write_through}", ["host_dropped"]),
+    ("cache.host={tokens: 2500, write: write_back}", ["host_dropped"]),
+    ("cache.host={tokens: 9000, write: write_through_selective}", ["not_backed_up"]),
+    ("cache.host={tokens: 90000, write: write_through}", []),  # it holds everything
+]
+
+
+@pytest.mark.parametrize(("host", "causes"), HOSTS, ids=[host for host, _ in HOSTS])
+def test_a_host_tier_has_causes_of_its_own(trace, tmp_path, host, causes):
+    sets = ["load.sessions=5", "target.cache.pool=2500", f"target.{host}"]
+    found = report(simulate(trace, out=tmp_path / "run", sets=sets))
+    losses = found.losses
+    assert losses.total == found.metrics.reuse.missing_to_ideal
+    assert [cause for cause in ("not_backed_up", "host_dropped") if losses.of(cause)] == causes
+    assert losses.of("evicted") <= 0.1 * losses.total  # nearly every one has its cause
+
+
+def test_what_was_evicted_says_for_whom(trace, tmp_path):
+    """Every grave is older than the turn that misses it, and another request's doing."""
+    found = report(simulate(trace, out=tmp_path / "run", sets=["load.sessions=5", "target.cache.pool=2500"]))
+    graves = [(turn, grave) for turn in found.losses.turns for grave in turn.graves]
+    assert sum(grave.tokens for _, grave in graves) >= 0.9 * found.losses.of("evicted")
+    for turn, grave in graves:
+        assert grave.at <= (turn.attempt.first or 0)
+        assert found.losses.sent[grave.by] is not turn.attempt
 
 
 def test_a_larger_pool_evicts_less(trace, tmp_path):
@@ -85,7 +124,7 @@ def test_a_larger_pool_evicts_less(trace, tmp_path):
         report(simulate(trace, out=tmp_path / str(pool), sets=["load.sessions=4", f"target.cache.pool={pool}"]))
         for pool in (1500, 2500, 9000)
     ]
-    counts = [one.losses.evicted for one in evicted]
+    counts = [one.losses.of("evicted") for one in evicted]
     assert counts[0] > counts[1] > counts[2] == 0
 
 
