@@ -22,6 +22,9 @@ SLO_HELP = "objectives of turns and of the run, as slo in the plan: ttft=5s,ttft
 def add_shared(parser: argparse.ArgumentParser) -> None:
     """What both verbs take, apart from the target and the folder, which they describe differently."""
     parser.add_argument("--sessions", type=int, metavar="N", help="how many sessions at a time (load.sessions)")
+    parser.add_argument(
+        "--order-from", metavar="RUN", help="send in the order of this run of the same trace (lockstep)"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON document in place of the report")
     parser.add_argument("--slo", dest="slo", action="append", default=[], metavar="NAME=LIMIT,...", help=SLO_HELP)
     parser.add_argument(

@@ -58,7 +58,12 @@ def run(args: argparse.Namespace) -> int:
 
         print(forecast(args.trace, plan=args.plan, target=args.target, sets=sets).text())
         return EXIT_OK
-    code = play_many(args, sets, simulated=False, more={"cold": args.cold is not None})
+    code = play_many(
+        args,
+        sets,
+        simulated=False,
+        more={"cold": args.cold is not None, "order_from": args.order_from, "workers": args.workers},
+    )
     return _replay(args, sets) if code is None else code
 
 
@@ -68,7 +73,7 @@ def _replay(args: argparse.Namespace, sets: list[str]) -> int:
     out = None if args.out is None else Path(args.out)
     result = replay(
         args.trace, plan=args.plan, target=args.target, out=out, sets=sets, salt=args.salt,
-        cold=args.cold is not None, workers=args.workers, progress=True, signals=True,
+        cold=args.cold is not None, order_from=args.order_from, workers=args.workers, progress=True, signals=True,
     )  # fmt: skip
     print(f"agentx replay: results in {result.folder}", file=sys.stderr)
     from agentx.reporter.reporting import report  # only now: the first request should not wait for it

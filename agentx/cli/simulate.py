@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
         raise BadInput("--workers divides the simulations of a sweep; there is no --sweep")
     if args.workers is not None and args.workers < 1:
         raise BadInput(f"--workers {args.workers}: at least 1 is needed")
-    code = play_many(args, sets, simulated=True, more={})
+    code = play_many(args, sets, simulated=True, more={"order_from": args.order_from})
     return _simulate(args, sets) if code is None else code
 
 
@@ -55,7 +55,15 @@ def _simulate(args: argparse.Namespace, sets: list[str]) -> int:
 
     out = None if args.out is None else Path(args.out)
     result = simulate(
-        args.trace, plan=args.plan, target=args.target, out=out, sets=sets, salt=args.salt, progress=True, signals=True
+        args.trace,
+        plan=args.plan,
+        target=args.target,
+        out=out,
+        sets=sets,
+        salt=args.salt,
+        order_from=args.order_from,
+        progress=True,
+        signals=True,
     )
     print(f"agentx simulate: results in {result.folder}", file=sys.stderr)
     from agentx.reporter.reporting import report

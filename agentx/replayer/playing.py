@@ -16,10 +16,10 @@ from aiohttp import ClientSession
 from agentx.errors import BadInput
 from agentx.replayer.counters import Scraper
 from agentx.replayer.folder import Facts
+from agentx.replayer.lockstep import Course, left_out_notes, schedule_of, told_of
 from agentx.replayer.order import fates_of, source_of, trace_notes
 from agentx.replayer.progress import Progress
 from agentx.replayer.sampling import Sampler
-from agentx.replayer.schedule import Schedule
 from agentx.replayer.split import Part, split_words
 from agentx.replayer.targets import Endpoint
 from agentx.replayer.worker import Job, driver_of
@@ -29,9 +29,10 @@ from agentx.results import ResultsWriter
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How a run is made; what is sent does not hang on any of it."""
+    """How a run is made; what is sent does not hang on any of it, but for the course, to which it is held."""
 
     cold: bool = False
+    course: Course | None = None
     workers: int = 1
     progress: bool = False
     signals: bool = False
@@ -59,7 +60,7 @@ class Playing:
         writer = ResultsWriter(self.out, settings, time.time())
         with contextlib.closing(writer):
             source, run_id = source_of(facts), secrets.token_hex(4)
-            schedule = Schedule(iter(source), facts.plan.rules, fates_of(facts))
+            schedule = schedule_of(iter(source), facts.plan.rules, fates_of(facts), self.options.course)
             driver = driver_of(
                 facts,
                 schedule,
@@ -74,11 +75,12 @@ class Playing:
                 writer.note(note)
             with self._signals(driver.stop):
                 await driver.run()
-            for note in (*trace_notes(source.dropped, source.torn), *self.ending()):
+            for note in (*trace_notes(source.dropped, source.torn), *left_out_notes(schedule), *self.ending()):
                 writer.note(note)
             schedule.check_integrity()
             dropped = len(source.dropped) + schedule.empty
-            writer.end(driver.outcome, clock(), {**driver.facts(), "dropped_sessions": dropped})
+            told = {**driver.facts(), **told_of(schedule)}
+            writer.end(driver.outcome, clock(), {**told, "dropped_sessions": dropped})
         if driver.error is not None:
             raise driver.error
 

@@ -106,6 +106,15 @@ class LivePlay:
     def pop(self) -> Timer:
         return heapq.heappop(self.timers)
 
+    def timer_of(self, turn: int) -> Timer | None:
+        """The timer of a turn that waits for its time."""
+        return next((timer for timer in self.timers if timer.turn == turn), None)
+
+    def take(self, timer: Timer) -> None:
+        """Its time has come, whatever is due before it. Raises ValueError when it is not there."""
+        self.timers.remove(timer)
+        heapq.heapify(self.timers)
+
     def bring_forward(self, to: float) -> None:
         """Move all timers by the same time, so that the first is due at `to`."""
         first, by = min(self.timers), self.timers[0].due - to

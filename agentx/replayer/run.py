@@ -23,6 +23,7 @@ from agentx.replayer.acceptance import check_server
 from agentx.replayer.client import open_session
 from agentx.replayer.cold import prove_cold
 from agentx.replayer.folder import Facts, check_free, copy_trace, default_folder
+from agentx.replayer.lockstep import course_of
 from agentx.replayer.order import Order, order_of
 from agentx.replayer.plan import Plan
 from agentx.replayer.playing import Options, Playing
@@ -45,13 +46,14 @@ def replay(
     sets: Sequence[str] = (),
     salt: str | None = None,
     cold: bool = False,
+    order_from: str | Path | None = None,
     workers: int = 1,
     progress: bool = False,
     signals: bool = False,
 ) -> RunResults:
     """Replay a trace and return the run, which is also in the folder `out`. See `areplay`."""
     run = areplay(
-        trace, plan=plan, target=target, out=out, sets=sets, salt=salt, cold=cold,
+        trace, plan=plan, target=target, out=out, sets=sets, salt=salt, cold=cold, order_from=order_from,
         workers=workers, progress=progress, signals=signals,
     )  # fmt: skip
     return asyncio.run(run)
@@ -66,6 +68,7 @@ async def areplay(
     sets: Sequence[str] = (),
     salt: str | None = None,
     cold: bool = False,
+    order_from: str | Path | None = None,
     workers: int = 1,
     progress: bool = False,
     signals: bool = False,
@@ -75,6 +78,7 @@ async def areplay(
     `plan` None plays every session once, one at a time, with pauses that end in minutes. `sets` override keys of the
     plan, and of the target behind `target.`. `salt` repeats another run's words. `cold`: prove first that the cache can
     be seen and emptied, and begin with an empty one. `out` None: a new folder here.
+    `order_from`: another run of this trace, in whose order the turns are sent (`lockstep.py`).
     `workers` processes share the plan. `progress` says on stderr what was chosen, and shows a bar if that is a
     terminal. `signals`: SIGINT and SIGTERM end the run, whose books are written.
     A failed turn is data and raises nothing. Raises BadInput, and Unreachable and InvalidMeasurement (of `cold`) before
@@ -88,7 +92,12 @@ async def areplay(
         for note in order.notes if progress else ():
             print(f"agentx replay: {note}", file=sys.stderr)
         check_workers(order.plan.load, workers)
-        options = Options(cold=cold, workers=workers, progress=progress, signals=signals)
+        course = course_of(order_from, order.trace)
+        if course is not None and workers > 1:
+            raise BadInput(
+                "--order-from is one order of all turns: it cannot be split over workers", hint="--workers 1"
+            )
+        options = Options(cold=cold, course=course, workers=workers, progress=progress, signals=signals)
         async with serving(order, progress=progress) as served:
             await _run(order, served, options)
     return read_results(folder)
@@ -107,9 +116,11 @@ async def _run(order: Order, served: Serving, options: Options) -> None:
         await served.warm_up(session, order, server, words)
         proof = [await _prove(plan, session, base, server, words) for base in endpoint.bases if options.cold]
         copied = copy_trace(order.trace, order.out, always=order.made)
+        course = options.course
         more = {**served.facts, **({"servers": servers} if servers else {})}
+        more |= {} if course is None else {"order_from": course.record()}
         facts = Facts(plan, order.target, order.trace, order.salt, server, words, copied, embedded, more)
-        notes = (*order.notes, *served.notes, *proof, *_words_note(facts))
+        notes = (*order.notes, *(() if course is None else (course.note,)), *served.notes, *proof, *_words_note(facts))
         playing = Playing(facts, order.out, endpoint, session, notes, served.ending, options)
         await (playing.together(headers) if options.workers > 1 else playing.alone())
 

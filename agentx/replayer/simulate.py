@@ -21,11 +21,11 @@ from agentx.errors import BadInput
 from agentx.replayer.embedded import MODEL, facts_of
 from agentx.replayer.folder import Facts, check_free, copy_trace, default_folder
 from agentx.replayer.health import seldom_collecting
+from agentx.replayer.lockstep import Course, course_of, left_out_notes, schedule_of, told_of
 from agentx.replayer.order import Order, fates_of, order_of, source_of, trace_notes
 from agentx.replayer.plan import Plan
 from agentx.replayer.progress import VirtualBar
 from agentx.replayer.prompts import Prompts
-from agentx.replayer.schedule import Schedule
 from agentx.replayer.simulation import Simulation
 from agentx.replayer.wires import Wire
 from agentx.results import ResultsWriter, RunResults, read_results
@@ -43,6 +43,7 @@ def simulate(
     out: str | Path | None = None,
     sets: Sequence[str] = (),
     salt: str | None = None,
+    order_from: str | Path | None = None,
     progress: bool = False,
     signals: bool = False,
 ) -> RunResults:
@@ -58,7 +59,8 @@ def simulate(
         order = order_of(trace, plan, target, sets, folder=folder, scratch=Path(scratch), salt=salt or "")
         for note in order.notes if progress else ():
             print(f"agentx simulate: {note}", file=sys.stderr)
-        _run(order, salt or derived_salt(order.plan.seed), progress=progress, signals=signals)
+        course = course_of(order_from, order.trace)
+        _run(order, salt or derived_salt(order.plan.seed), course, progress=progress, signals=signals)
     return read_results(folder)
 
 
@@ -68,7 +70,7 @@ def derived_salt(seed: int, repeat: int = 1) -> str:
     return hashlib.blake2b(name.encode(), digest_size=8).hexdigest()
 
 
-def _run(order: Order, salt: str, *, progress: bool, signals: bool) -> None:
+def _run(order: Order, salt: str, course: Course | None, *, progress: bool, signals: bool) -> None:
     settings, plan = order.target.settings, order.plan
     if not isinstance(settings, EngineSettings):
         raise BadInput(
@@ -76,7 +78,8 @@ def _run(order: Order, salt: str, *, progress: bool, signals: bool) -> None:
             hint="agentx replay plays against it; --target laptop simulates",
         )
     copied = copy_trace(order.trace, order.out, always=order.made)
-    facts = Facts(plan, order.target, order.trace, salt, facts_of(settings), None, copied, embedded=True)
+    more = {} if course is None else {"order_from": course.record()}
+    facts = Facts(plan, order.target, order.trace, salt, facts_of(settings), None, copied, embedded=True, more=more)
     writer = ResultsWriter(order.out, {**facts.settings(), "simulated": True}, WALL)
     with contextlib.closing(writer), VirtualBar(plan.measure.seconds, wanted=progress) as bar:
         source = source_of(facts)
@@ -85,7 +88,7 @@ def _run(order: Order, salt: str, *, progress: bool, signals: bool) -> None:
         encoder = Encoder(WordList(lexicon()))
         with _signals() if signals else contextlib.nullcontext(lambda: None) as stopping:
             simulation = Simulation(
-                schedule=Schedule(iter(source), plan.rules, fates),
+                schedule=schedule_of(iter(source), plan.rules, fates, course),
                 engine=Engine(settings),
                 prompts=Prompts(encoder, chat=wire.text, policy=plan.salt, salt=salt, shape=plan.messages),
                 writer=writer,
@@ -97,15 +100,16 @@ def _run(order: Order, salt: str, *, progress: bool, signals: bool) -> None:
                 told=bar.show,
                 stopping=stopping,
             )
-            for note in (NOTE, *order.notes):
+            for note in (NOTE, *order.notes, *(() if course is None else (course.note,))):
                 writer.note(note)
             with seldom_collecting():
                 simulation.run()
-        for note in trace_notes(source.dropped, source.torn):
+        for note in (*trace_notes(source.dropped, source.torn), *left_out_notes(simulation.schedule)):
             writer.note(note)
         simulation.schedule.check_integrity()
         dropped = len(source.dropped) + simulation.schedule.empty
-        writer.end(_outcome(simulation), simulation.now, {**simulation.facts(), "dropped_sessions": dropped})
+        told = {**simulation.facts(), **told_of(simulation.schedule)}
+        writer.end(_outcome(simulation), simulation.now, {**told, "dropped_sessions": dropped})
     if simulation.error is not None:
         raise simulation.error
 

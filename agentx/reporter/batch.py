@@ -178,6 +178,7 @@ def _check_same(job: Job, run: RunResults) -> None:
             "target": order.target.record(),
             "trace": sha256_of(order.trace),
             "simulated": job.simulated,
+            "order_from": None if job.more.get("order_from") is None else Path(job.more["order_from"]).name,
         }
     kept = run.settings
     trace = kept.get("trace")
@@ -186,6 +187,7 @@ def _check_same(job: Job, run: RunResults) -> None:
         "target": kept.get("target"),
         "trace": trace.get("sha256") if isinstance(trace, Mapping) else None,
         "simulated": bool(kept.get("simulated")),
+        "order_from": (kept.get("order_from") or {}).get("run"),
     }
     if other := differences(there, asked):
         told = ", ".join(f"{key} {was} there, {now} asked for" for key, (was, now) in list(other.items())[:3])

@@ -35,7 +35,7 @@ def condition_caveats(a: Side, b: Side) -> tuple[Caveat, ...]:
     first, second = a.runs[0], b.runs[0]
     alike = [caveat for side in (a, b) for caveat in _within(side)]
     between = (*_trace(first, second), *_rules(first, second), *_plan(first, second), *_server(first, second))
-    return (*alike, *between, *_acceptance(a, b), *_salt(a, b))
+    return (*alike, *between, *_acceptance(a, b), *_lockstep(a, b), *_salt(a, b))
 
 
 def same_trace(runs: Iterable[Measured]) -> bool:
@@ -162,6 +162,22 @@ def _acceptance(a: Side, b: Side) -> Iterator[Caveat]:
     if labels:
         text = f"Speculative acceptance was simulated in {' and '.join(labels)}: speed is of an assumed draft."
         yield Caveat("synthetic_acceptance", text)
+
+
+def _lockstep(a: Side, b: Side) -> Iterator[Caveat]:
+    """Whose order the runs of a side were sent in, where it was another run's."""
+    orders = {}
+    for side in (a, b):
+        kept = (one.run.settings.get("order_from") for one in side.runs)
+        names = {str(one["run"]) for one in kept if isinstance(one, Mapping) and "run" in one}
+        if names:
+            orders[side.label] = ", ".join(sorted(names))
+    if orders:
+        told = " and ".join(f"{label} in that of {names}" for label, names in orders.items())
+        text = (
+            f"Sent in another run's order: {told}. Speed made no order there, so a difference of reuse is the cache's."
+        )
+        yield Caveat("lockstep", text)
 
 
 def _salt(a: Side, b: Side) -> Iterator[Caveat]:
