@@ -22,7 +22,7 @@ def tree(root: Node, sessions: int) -> str:
     """First prompts: tokens to the right, as tall as the share of the sessions that have them; equal ones are one."""
     longest = _longest(root)
     boxes: list[str] = []
-    _branches(root, 0.0, 0, TREE / max(1, sessions), (WIDTH - 20) / max(1, longest), boxes)
+    _branches(root, sessions, (WIDTH - 20) / max(1, longest), boxes)
     legend = _legend(LAYER_COLOURS, TREE + 30)
     axis = _text(10, TREE + 16, f"0 tokens; the right edge is {longest:,}")
     return _svg(TREE + 44, [*boxes, axis, *legend])
@@ -39,8 +39,9 @@ def _longest(root: Node) -> int:
     return longest
 
 
-def _branches(root: Node, top: float, depth: int, high: float, wide: float, boxes: list[str]) -> None:
-    waiting = [(root, top, depth)]
+def _branches(root: Node, sessions: int, wide: float, boxes: list[str]) -> None:
+    high = TREE / max(1, sessions)
+    waiting = [(root, 0.0, 0)]
     while waiting:
         node, top, depth = waiting.pop()
         for edge in sorted(node.edges.values(), key=lambda each: -each.sessions):
@@ -50,6 +51,8 @@ def _branches(root: Node, top: float, depth: int, high: float, wide: float, boxe
             told = f"{edge.run.layer}: {tokens:,} tokens in {edge.sessions:,} sessions"
             colour = LAYER_COLOURS[edge.run.layer]
             boxes.append(_box(10 + depth * wide, top, tokens * wide, tall, colour, told, edge="#fff"))
+            said = f"{edge.run.layer} {tokens:,}, {edge.sessions / sessions:.0%}"
+            boxes += _inside(10 + depth * wide, top, tokens * wide, tall, said)
             waiting.append((edge.after, top, depth + tokens))
             top += tall
 
@@ -62,6 +65,7 @@ def layers(tokens: Mapping[str, tuple[int, int]]) -> str:
         colour, new = LAYER_COLOURS.get(name, "#999999"), count - reused
         told = f"{name}: {count:,} tokens, {count / max(1, total):.1%} of all, {reused:,} reusable"
         parts.append(_box(x, 4, count * wide, 2 * ROW, colour, told, edge="#fff"))
+        parts += _inside(x, 4, count * wide, 2 * ROW, f"{count / max(1, total):.0%}")
         parts.append(_box(x, 4 + 2 * ROW, new * wide, ROW, colour, f"{name}: {new:,} new tokens"))
         x += count * wide
     said = f"{total:,} tokens; the lower bars are what is new of each layer"
@@ -100,6 +104,13 @@ def _legend(colours: dict[str, str], y: float) -> list[str]:
 def _box(x: float, y: float, width: float, height: float, colour: str, told: str, edge: str = "none") -> str:
     place = f'x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}"'
     return f'<rect {place} fill="{colour}" stroke="{edge}" stroke-width=".4"><title>{escape(told)}</title></rect>'
+
+
+def _inside(x: float, y: float, width: float, height: float, text: str) -> list[str]:
+    """The text in a box, where the box has room for it."""
+    if height < 14 or width < 8 + 6.5 * len(text):
+        return []
+    return [f'<text x="{x + 4:.1f}" y="{y + height / 2 + 4:.1f}" fill="#fff">{escape(text)}</text>']
 
 
 def _text(x: float, y: float, text: str) -> str:

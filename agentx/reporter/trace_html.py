@@ -92,13 +92,21 @@ def _capacity(found: Inspection) -> str:
     for size in sizes:
         seen = size in engine or size == sizes[0]
         far = math.log(size) - written > math.log(sizes[-1] / sizes[0]) / 12
-        marks.append(f"{size}" if far and (seen or not engine) else "")
+        marks.append(_short(size) if far and (seen or not engine) else "")
         written = math.log(size) if marks[-1] else written
     series = [Series("page-LRU: an upper curve", tuple(curve.share(size) for size in sizes))]
     if engine:
         series.append(Series("the embedded engine's cache", tuple(engine.get(size) for size in sizes)))
     axis = Axis("tokens that the cache holds", tuple(map(str, sizes)), tuple(marks))
     return svg("Reuse by capacity", axis, [Panel("share of the prompt tokens", tuple(series))])
+
+
+def _short(tokens: int) -> str:
+    """Two figures, as a mark on an axis."""
+    for unit, sign in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if tokens >= unit:
+            return f"{float(f'{tokens / unit:.2g}'):g}{sign}"
+    return str(tokens)
 
 
 def _share(sums: Sequence[int] | None) -> float | None:
