@@ -53,7 +53,8 @@ def _start(line: Line, talk: Talk, opening: Segment | None) -> Gap:
     spec, shared = talk.spec, talk.shared
     for segment in shared.leading:
         line.add(segment)
-    if shared.repos:
+    repos = spec.layers.repos
+    if shared.repos and repos and (repos.share == 1 or line.chance("has_repo", repos.share)):
         line.add(shared.repos.choose(line.bits("repo")))
     if spec.models:
         names = list(spec.models.weights)

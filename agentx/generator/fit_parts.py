@@ -51,6 +51,8 @@ def layers(seen: Seen, shared: Shared) -> Part:
         files = [count + 1 for count in files]
     elif mine:
         part["repos"] = _pool(mine, shared.known)
+        if len(mine) < len(shared.contexts):
+            part["repos"]["share"] = round(len(mine) / len(shared.contexts), 6)
     if files:
         files += [0.0] * (len(seen.fronts.fronts) - len(files))
         part["files"] = {"count": fit(files), "tokens": fit(sizes, least=1)}

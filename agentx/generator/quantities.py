@@ -12,6 +12,7 @@ from agentx.yamlspec import Duration, Strict
 
 Count = Annotated[float, Field(ge=0)]
 Share = Annotated[float, Field(ge=0, le=1)]
+Chance = Annotated[float, Field(gt=0, le=1)]
 Counts = Distribution[Count]
 Shares = Distribution[Share]
 Times = Distribution[Duration]

@@ -5,16 +5,14 @@ Rule: each of these is a key of its own at the top of a spec, and a spec without
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Literal
 
 import pydantic
 from pydantic import Field
 
 from agentx.distributions import check_weights
-from agentx.generator.quantities import Counts, CountsByGap, Share, Shares
+from agentx.generator.quantities import Chance, Counts, CountsByGap, Share, Shares
 from agentx.yamlspec import Duration, Strict
-
-Chance = Annotated[float, Field(gt=0, le=1)]
 
 
 class AgentType(Strict):

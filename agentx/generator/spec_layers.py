@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from agentx.distributions import whole
-from agentx.generator.quantities import Counts
+from agentx.generator.quantities import Chance, Counts
 from agentx.yamlspec import Strict
 
 
@@ -17,6 +17,12 @@ class Pool(Strict):
     zipf: float = Field(
         default=0.0, ge=0, le=10, description="rank r is chosen in proportion to r ** -zipf; 0 chooses all alike"
     )
+
+
+class Repos(Pool):
+    """Contexts of which a session has one, or none."""
+
+    share: Chance = Field(default=1.0, description="share of the sessions that have one")
 
 
 class Documents(Pool):
@@ -42,7 +48,7 @@ class Layers(Strict):
 
     tools: int = Field(default=0, ge=0, description="the tool definitions, the same in all sessions")
     system: int = Field(default=0, ge=0, description="the system prompt, the same in all sessions")
-    repos: Pool | None = Field(default=None, description="repository contexts; each session has one of them")
+    repos: Repos | None = Field(default=None, description="repository contexts; a session has one of them")
     files: Files | None = Field(default=None, description="files of a session's own, in front of its first message")
     documents: Documents | None = Field(default=None, description="a pool of documents for the user messages")
 

@@ -9,6 +9,8 @@ from specs import FIXED, made
 from agentx.core import Session
 from agentx.distributions import Bits
 from agentx.generator.fit_layers import MAX_POOL, Fronts, Shared, pool
+from agentx.generator.fit_parts import layers
+from agentx.generator.fit_seen import Seen
 from agentx.generator.sessions import sessions
 
 
@@ -64,3 +66,15 @@ def test_the_size_of_a_pool_is_found_from_its_picks(count: int, zipf: float) -> 
 def test_picks_that_never_repeat_come_from_many() -> None:
     assert pool(list(range(50))) == (MAX_POOL, 0.0)
     assert pool(["a"] * 50) == (1, 0.0)
+
+
+def test_a_share_of_the_sessions_has_a_context_and_is_found_again() -> None:
+    spec = made(FIXED, "layers.repos={count: 3, tokens: 300, share: 0.2}")
+    given = list(sessions(spec, 0, 200))
+    found = shared(*given)
+    having = sum(context is not None for context in found.contexts)
+    assert 20 <= having <= 60
+    seen = Seen()
+    for _ in seen.watch(iter(given)):
+        pass
+    assert layers(seen, found)["repos"]["share"] == having / 200
