@@ -17,7 +17,7 @@ from pydantic import Field
 from agentx import catalog
 from agentx.engine.curves import acceptance_length
 from agentx.errors import BadInput
-from agentx.yamlspec import Strict, duration_text, load, seconds
+from agentx.yamlspec import Strict, document, duration_text, load, seconds
 
 
 def _span_text(value: float) -> str:
@@ -205,6 +205,9 @@ class EngineSettings(Strict):
 
 def load_engine(source: pathlib.Path | str, *, text: str | None = None, sets: Sequence[str] = ()) -> EngineSettings:
     """The engine target in a file (or in `text`). Raises BadInput with one line per mistake."""
+    kind = "engine" if text is not None else document(source).get("kind", "engine")
+    if kind in ("endpoint", "launch"):
+        raise BadInput(f"kind {kind}: a target of kind engine is needed here", file=source)
     return load(EngineSettings, source, kind="target", text=text, sets=sets, extended=base_of)
 
 

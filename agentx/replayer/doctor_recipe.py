@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import difflib
 import os
-import shlex
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -19,6 +18,7 @@ from agentx.replayer.gpus import gpus_here
 from agentx.replayer.launch import config_digest, image_digest
 from agentx.replayer.launch_recipe import (
     DP_FLAGS,
+    all_words,
     expanded,
     flag,
     gigabytes,
@@ -27,7 +27,6 @@ from agentx.replayer.launch_recipe import (
     recipe_of,
     stated_facts,
     variables_of,
-    words_of,
 )
 from agentx.replayer.targets import Launch
 
@@ -93,17 +92,6 @@ def recipe_checks(
         yield _stated(launch, acceptance, recipe.environment)
     else:
         yield Check("flags", "unknown", "the command does not name sglang: its flags are not looked at")
-
-
-def all_words(launch: Launch) -> list[str]:
-    """The words of the command, those of scripts within it (`bash -c "..."`) too."""
-    words: list[str] = []
-    for word in words_of(launch):
-        try:
-            words += shlex.split(word, comments=True) if " " in word else [word]
-        except ValueError:
-            words += word.split()
-    return words
 
 
 def _program(program: str, path: str | None) -> Check:

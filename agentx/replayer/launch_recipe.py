@@ -79,7 +79,7 @@ def recipe_of(
         return tuple(made)
 
     argv = words(command, "command")
-    model_path = launch.model_path or flag(command, MODEL_FLAGS)
+    model_path = launch.model_path or flag(all_words(launch), MODEL_FLAGS)
     image = None if launch.image is None else filled(launch.image, "image")
     return Recipe(
         argv=argv,
@@ -109,6 +109,17 @@ def words_of(launch: Launch) -> list[str]:
     if not words or not words[0]:
         raise BadInput("command: nothing to start")
     return [*words, *launch.arguments]
+
+
+def all_words(launch: Launch) -> list[str]:
+    """The words of the command, those of scripts within it (`bash -c "..."`) too."""
+    words: list[str] = []
+    for word in words_of(launch):
+        try:
+            words += shlex.split(word, comments=True) if " " in word else [word]
+        except ValueError:
+            words += word.split()
+    return words
 
 
 def expanded(text: str, environ: Mapping[str, str], where: str, *, secrets: bool = True) -> str:
@@ -181,7 +192,7 @@ def number(argv: Sequence[str], names: Sequence[str]) -> float | None:
 
 def stated_facts(launch: Launch) -> dict[str, Any]:
     """What the command says of the server that it starts, under the names of `/server_info`; the rest is not known."""
-    argv = words_of(launch)
+    argv = all_words(launch)
     facts: dict[str, Any] = {
         name: int(value) for name, flags in _STATED.items() if (value := number(argv, flags)) is not None
     }
@@ -212,7 +223,7 @@ def host_pool(launch: Launch, memory: int | None = None) -> HostPool | None:
     SGLang's `--hicache-size` is GB (10^9 bytes) of each rank; else the pool is `--hicache-ratio` times the device's,
     which `--max-total-tokens` tells.
     """
-    argv = words_of(launch)
+    argv = all_words(launch)
     ranks = ranks_of(launch, argv)
     there = host_memory() if memory is None else memory
     size = number(argv, ["--hicache-size"])

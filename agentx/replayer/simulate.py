@@ -51,7 +51,7 @@ def simulate(
 
     The arguments are those of `replay`; `salt` None is derived from the plan's seed. `progress` says on stderr what was
     chosen and shows a bar of virtual seconds if that is a terminal. `signals`: SIGINT and SIGTERM end the run, whose
-    books are written. Raises BadInput, also for a target that is an address.
+    books are written. Raises BadInput, also for a target that is a server.
     """
     with tempfile.TemporaryDirectory(prefix="agentx-") as scratch:
         folder = default_folder("sim") if out is None else Path(out)
@@ -74,7 +74,7 @@ def _run(order: Order, salt: str, course: Course | None, *, progress: bool, sign
     settings, plan = order.target.settings, order.plan
     if not isinstance(settings, EngineSettings):
         raise BadInput(
-            f"the target {order.target.name} is an address, and only an engine can be simulated",
+            f"the target {order.target.name} is a server, and only an engine can be simulated",
             hint="agentx replay plays against it; --target laptop simulates",
         )
     copied = copy_trace(order.trace, order.out, always=order.made)

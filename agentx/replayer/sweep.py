@@ -124,7 +124,7 @@ def _checked(
         raise BadInput("no trace to replay", hint="name one, or a plan that has a trace")
     resolved = resolve_target(target or known.target or DEFAULT_TARGET, target_sets)
     if simulated and not isinstance(resolved.settings, EngineSettings):
-        raise BadInput(f"the target {resolved.name} is an address, and only an engine can be simulated")
+        raise BadInput(f"the target {resolved.name} is a server, and only an engine can be simulated")
     if point.spec_sets:
         if not isinstance(name, str) or catalog.is_path(name):
             raise BadInput(f"{point.spec_sets[0]}: {name} is a trace; only a workload has a spec to change")

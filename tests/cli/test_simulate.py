@@ -88,7 +88,7 @@ MISTAKES = [
     (["simulate", "t.trace", "--repeats", "0"], "repeats: should be greater than or equal to 1"),
     (["simulate", "t.trace", "--slo", "ttft_p95=5"], "a duration needs a unit"),
     (["simulate"], "no trace to replay"),
-    (["simulate", "t.trace", "--target", "http://127.0.0.1:1"], "is an address, and only an engine can be simulated"),
+    (["simulate", "t.trace", "--target", "http://127.0.0.1:1"], "is a server, and only an engine can be simulated"),
     (["simulate", "t.trace", "--workers", "2"], "there is no --sweep"),
     (["simulate", "t.trace", "--sweep", "seed=1", "--workers", "0"], "at least 1 is needed"),
     (["simulate", "t.trace", "--sweep", "sed=1"], "--sweep sed=1: sed: unknown key, did you mean 'seed'?"),

@@ -80,3 +80,12 @@ def test_a_constant_is_a_time(value: str) -> None:
 def test_the_algorithm_bounds_acceptance(speculation: dict[str, object], bound: int, reserve: int) -> None:
     settings = Speculation.model_validate(speculation)
     assert (settings.bound, settings.reserve) == (bound, reserve)
+
+
+@pytest.mark.parametrize("kind", ["endpoint", "launch"])
+def test_a_target_of_another_kind_is_one_line(tmp_path, kind):
+    path = tmp_path / "t.yaml"
+    path.write_text(f"agentx: target/1\nkind: {kind}\nurl: http://127.0.0.1:1\n")
+    with pytest.raises(BadInput, match=f"kind {kind}: a target of kind engine is needed here") as error:
+        load_engine(path)
+    assert "\n" not in str(error.value)

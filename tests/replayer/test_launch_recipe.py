@@ -123,6 +123,8 @@ POOLS = [
         30_000,
     ),
     ({"host_tokens": 2_100_000, "bytes_per_token": 100_152, "ranks": 8}, 1_682_553_600_000),
+    # a script's own words count too
+    ({"command": ["bash", "-c", "x --port {port} --tp-size 4 --hicache-size 2 &"]}, 8_000_000_000),
     ({"arguments": ["--enable-hierarchical-cache"]}, None),  # neither the pool nor a token's bytes are known
     ({}, None),
 ]

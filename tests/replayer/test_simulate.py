@@ -153,7 +153,7 @@ def test_what_cannot_be_sent_ends_the_run_with_its_books(write, tmp_path):
 
 
 def test_an_address_cannot_be_simulated(write, tmp_path):
-    with pytest.raises(BadInput, match=r"the target 127.0.0.1:1 is an address") as error:
+    with pytest.raises(BadInput, match=r"the target 127.0.0.1:1 is a server") as error:
         simulate(write(linear(2)), target="http://127.0.0.1:1", out=tmp_path / "run")
     assert "\n" not in str(error.value)
     assert not (tmp_path / "run").exists()

@@ -65,7 +65,7 @@ REFUSED = [
     (["spec.turns.loop=1"], {"trace": "a.trace"}, "a.trace is a trace; only a workload has a spec"),
     (["seed=1"], {"trace": None}, "no trace to replay"),
     (["seed=1"], {"trace": "codin-agent", "plan": "smok"}, "did you mean 'smoke'"),
-    (["seed=1"], {"target": "http://127.0.0.1:1"}, "is an address, and only an engine can be simulated"),
+    (["seed=1"], {"target": "http://127.0.0.1:1"}, "is a server, and only an engine can be simulated"),
     (
         [f"seed={','.join(map(str, range(40)))}", f"drain={','.join(f'{n}s' for n in range(40))}"],
         {},
