@@ -30,7 +30,7 @@ from statistics import fmean
 from typing import NamedTuple
 
 import aiohttp
-from agentx_harness import VERSION, Peer, peer, records
+from agentx_harness import VERSION, Peer, peer, records, run_peer
 from beside_weka import AGENTX, ENV, compare, generated
 from known_server import Served, served, serving
 from processes import Cost, run
@@ -88,10 +88,11 @@ def write(path: Path, sessions: Iterator[Session]) -> Path:
 
 
 class Measured(NamedTuple):
-    """What one command cost, and what the server saw of it."""
+    """What one command cost, and what the server saw of it. `client`: CPU s before the report, where it tells."""
 
     cost: Cost
     log: list[Served]
+    client: float = 0.0
 
     @property
     def first_request(self) -> float:
@@ -104,18 +105,26 @@ def ours(trace: Path, case_streams: int, plays: int, url: str, scratch: Path, na
     command = [*AGENTX, "replay", str(trace), "--target", url, "-o", str(scratch / name), *sets]
     served(url)
     cost = run(command, scratch / f"{name}.txt", env=ENV, codes=(EXIT_OK, EXIT_INVALID))
-    return Measured(cost, served(url))
+    end = read_results(scratch / name).end or {}
+    return Measured(cost, served(url), end["cpu_seconds"])
 
 
 def theirs(tool: Peer, options: Sequence[str], url: str, scratch: Path, name: str) -> Measured:
     served(url)
-    cost = run(tool.profile(url, "known", scratch / name, *options), scratch / f"{name}.txt", cwd=scratch)
+    cost = run_peer(tool.profile(url, "known", scratch / name, *options), scratch / f"{name}.txt", scratch)
     return Measured(cost, served(url))
 
 
 def slope(small: Measured, large: Measured) -> float:
     """CPU milliseconds per request."""
     return (large.cost.cpu - small.cost.cpu) / (len(large.log) - len(small.log)) * 1e3
+
+
+def slopes(what: str, mine: Sequence[Measured], other: Sequence[Measured], bar: str) -> Iterator[str]:
+    """CPU per request of whole commands, and of the client proper."""
+    client = (mine[1].client - mine[0].client) / (len(mine[1].log) - len(mine[0].log)) * 1e3
+    yield ratio(f"CPU per request, {what}, ms", client, slope(*other), bar)
+    yield ratio("the same with agentx's report of the run", slope(*mine), slope(*other), "")
 
 
 def costs(tool: Peer, scratch: Path) -> Iterator[str]:
@@ -135,7 +144,7 @@ def costs(tool: Peer, scratch: Path) -> Iterator[str]:
             theirs(tool, [*synthetic, "--request-count", str(count)], url, scratch, f"their-short-{count}")
             for count in (SHORT.small, SHORT.large)
         ]
-        yield ratio(f"client CPU per request: {SHORT.name}, ms", slope(*mine), slope(*other), SHORT.bar)
+        yield from slopes(SHORT.name, mine, other, SHORT.bar)
         trace = write(scratch / "long.trace", (long_session(f"s{n}") for n in range(50)))
         folder = scratch / "long-weka"
         run([*AGENTX, "export", "weka", str(trace), "-o", str(folder)], scratch / "export.txt", env=ENV)
@@ -149,7 +158,7 @@ def costs(tool: Peer, scratch: Path) -> Iterator[str]:
             theirs(tool, [*replayed, "--request-count", str(count)], url, scratch, f"their-long-{at}")
             for at, count in enumerate((LONG.small, LONG.small, LONG.large))
         ]
-        yield ratio(f"client CPU per request: {LONG.name}, ms", slope(*mine), slope(*other[1:]), LONG.bar)
+        yield from slopes(LONG.name, mine, other[1:], LONG.bar)
         cold, warm = other[:2]
         start = "start to the first request, 50 sessions x 40 turns to 100k tokens, s"
         yield ratio(start, mine[0].first_request, cold.first_request, "1 s")

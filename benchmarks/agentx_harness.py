@@ -14,7 +14,10 @@ from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from processes import Cost, run
+
 VERSION = "1.0.12"
+LATE = "services failed to register within timeout"
 LETTERS = "abcdefghijklmnop"  # each stands for the characters whose codes have the same rest by 16
 END = "<|end|>"  # never in a text, whose letters are those above
 
@@ -73,6 +76,18 @@ def four_byte_tokenizer(folder: Path) -> Path:
     (folder / "tokenizer.json").write_text(json.dumps(document))
     (folder / "tokenizer_config.json").write_text(json.dumps(settings))
     return folder
+
+
+def run_peer(command: Sequence[str], log: Path, scratch: Path) -> Cost:
+    """Run it; on a busy machine its services may not find each other in time, so it is tried again."""
+    for _ in range(2):
+        try:
+            return run(command, log, cwd=scratch)
+        except SystemExit as error:
+            if LATE not in str(error):
+                raise
+            print(f"agentx-harness: {LATE}; once more", file=sys.stderr)
+    return run(command, log, cwd=scratch)
 
 
 class Record(NamedTuple):

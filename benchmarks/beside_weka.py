@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from agentx_harness import Peer, records, scenario, summary
+from agentx_harness import Peer, records, run_peer, scenario, summary
 from processes import run
 
 from agentx.results import read_results
@@ -148,7 +148,7 @@ def theirs(peer: Peer, folder: Path, way: Way, seconds: float, scratch: Path) ->
     out, log = scratch / "harness", scratch / "engine.jsonl"
     with engine(log) as url:
         command = peer.profile(url, "agentx", out, *scenario(folder, LANES, seconds, way.harness))
-        run(command, scratch / "harness.txt", cwd=scratch)
+        run_peer(command, scratch / "harness.txt", scratch)
         totals = counters(url)
     began = min(record.start for record in records(out) if record.phase == "profiling")
     oracle = summary(out).get("theoretical_prefix_cache_hit", {}).get("avg")
