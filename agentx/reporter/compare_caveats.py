@@ -12,8 +12,8 @@ from itertools import pairwise
 from statistics import fmean
 
 from agentx.reporter.compare_figures import Measured, TurnKey
-from agentx.reporter.compare_halves import drifts, halves
 from agentx.reporter.findings import CUT
+from agentx.reporter.halves import drifts, halves
 
 MIX_SHOWN, MIX_BREAKS = 0.0, 0.1  # share of the answered turns that one side alone answered
 ISL_SHOWN, ISL_BREAKS = 0.01, 0.05  # relative difference of the mean prompt

@@ -39,7 +39,8 @@ class Finding:
 def findings(about: About, metrics: Metrics) -> tuple[Finding, ...]:
     """All that were found."""
     replies = (*_replies(metrics), *_acceptance(metrics.acceptance))
-    own = (*_wholeness(about, metrics), *_pauses(about), *_client(metrics), *replies, *_adjusted(metrics))
+    whole = (*_wholeness(about, metrics), *_steady(metrics))
+    own = (*whole, *_pauses(about), *_client(metrics), *replies, *_adjusted(metrics))
     return (*own, *_reuse(about, metrics), *_several(about), *_always(about))
 
 
@@ -93,6 +94,16 @@ def _some_failed(metrics: Metrics) -> Iterator[Finding]:
     if cut:
         yield Finding(
             "cut_requests", f"{counted(cut, 'request')} in flight when the run ended: cut, not the server's fault."
+        )
+
+
+def _steady(metrics: Metrics) -> Iterator[Finding]:
+    if metrics.drifts:
+        changes = ", ".join(f"{name.replace('_', ' ')} x{ratio:.2f}" for name, ratio in metrics.drifts.items())
+        yield Finding(
+            "not_stationary",
+            f"The run was not stationary: from the first half of its window to the second, {changes}. Figures are of "
+            "both together; a longer warm-up or window makes them steadier.",
         )
 
 

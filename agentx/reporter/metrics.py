@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from agentx.core import Attempt
 from agentx.reporter.acceptance import Acceptance, acceptance_of
 from agentx.reporter.client import Adjustments, Client, adjustments_of, client_of
+from agentx.reporter.halves import drifts, halves
 from agentx.reporter.jobs import Jobs, jobs_of
 from agentx.reporter.observed import Reuse, reuse
 from agentx.reporter.server_counters import counters_of
 from agentx.reporter.spread import Rates, Spread, rates, spread
-from agentx.reporter.throughput import MEASURED, Throughput, throughput, window_of
+from agentx.reporter.throughput import MEASURED, Throughput, Window, throughput, window_of
 from agentx.reporter.turns import TurnTimes, chunk_gaps, mean_in_flight, tokens_have_own_times, turn_times
 from agentx.results import Books, RunResults
 
@@ -83,7 +84,8 @@ class Failed:
 class Metrics:
     """Every figure of one run. `attempts` measured ones, of which `completed` were answered.
 
-    `in_flight` of them at a time, on average over the window; None without one of some length.
+    `in_flight` of them at a time, on average over the window; None without one of some length. `drifts`: what changed
+    from the first half of the plan's window to the second, as a ratio; empty where the plan has none.
     """
 
     attempts: int
@@ -91,6 +93,7 @@ class Metrics:
     sessions: int
     other_phases: Mapping[str, int]
     in_flight: float | None
+    drifts: Mapping[str, float]
     books: Books
     latency: Latency
     interactivity: Interactivity
@@ -120,6 +123,7 @@ def measure(run: RunResults) -> Metrics:
         in_flight=None
         if window is None or window.seconds <= 0
         else mean_in_flight(measured, window.start, window.stop),
+        drifts=_drifts(run, window),
         books=run.books(),
         latency=latency,
         interactivity=Interactivity(rates(latency.tpot), rates(_spread(times, lambda one: one.per_token))),
@@ -132,6 +136,12 @@ def measure(run: RunResults) -> Metrics:
         client=client_of(run, measured),
         acceptance=acceptance_of(run, done),
     )
+
+
+def _drifts(run: RunResults, window: Window | None) -> Mapping[str, float]:
+    """Only of a window that the plan gave: fixed work begins and ends with few in flight."""
+    pair = halves(run, window) if window is not None and window.source == "plan" else None
+    return {} if pair is None else drifts(pair)
 
 
 def _latency(times: Sequence[TurnTimes], measured: Sequence[Attempt]) -> Latency:

@@ -19,6 +19,7 @@ from agentx.engine.server import running
 from agentx.engine.settings import load_engine
 from agentx.replayer.run import areplay
 from agentx.replayer.simulate import simulate
+from agentx.reporter.compare import compare
 from agentx.reporter.reporting import report
 from agentx.trace import TraceWriter
 from tests.making import SHARED, linear
@@ -332,6 +333,21 @@ async def test_figures_over_nothing_are_no_numbers(write, tmp_path, fault, turns
     assert main(["compare", str(run.folder), str(other.folder)]) in (0, 5)
     assert main(["report", str(run.folder), "--json"]) == 0
     assert "NaN" not in capsys.readouterr().out
+
+
+def test_a_run_that_took_no_time_has_no_rates(write, tmp_path):
+    names = ("request", "prefill_batch", "prefill_token", "prefill_token_context", "decode_step", "decode_request",
+             "decode_context", "speculation_step", "load_back_token")  # fmt: skip
+    free = f"target.timing={{{', '.join(f'{name}: 0s' for name in names)}}}"
+    runs = [simulate(write(linear(2)), out=tmp_path / name, sets=["gaps.scale=0", free]) for name in "ab"]
+    found = report(runs[0])
+    assert found.metrics.throughput.window.seconds == 0
+    assert found.metrics.in_flight is None
+    for flow in (found.metrics.throughput.emitted, found.metrics.throughput.completed):
+        assert flow.per_second(flow.output) is None
+    assert found.metrics.interactivity.end_to_end.mean is None
+    compared = compare([[runs[0].folder], [runs[1].folder]]).document()
+    json.dumps(compared, allow_nan=False)
 
 
 def test_a_lane_that_hardly_works_is_seen(write, tmp_path):

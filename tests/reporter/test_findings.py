@@ -133,3 +133,11 @@ def test_failures_and_cuts_are_told_apart(attempt, run):
     assert text(made, "failures").startswith("2 of 4 requests failed (50.0 %)")
     assert text(made, "cut_requests").startswith("1 request in flight")
     assert "failures" not in kinds(run([attempt("a"), attempt("d", failed="cut")]))
+
+
+def test_a_burst_at_the_start_is_said(attempt, run):
+    """Four requests at once, then one: what a first token took in the burst is half of the figures."""
+    made = [attempt(name, sent=0.0) for name in "abcd"] + [attempt("a", 1, sent=6.0)]
+    burst = run(made, end={"outcome": "done", "window": [0.0, 10.0]})
+    assert "from the first half of its window to the second, in flight x0.25" in text(burst, "not_stationary")
+    assert "not_stationary" not in kinds(run(made))  # fixed work has no window to be steady in

@@ -4,7 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentx.reporter.turns import arrivals, chunk_gaps, reply_tokens, tokens_have_own_times, tpot, turn_times
+from agentx.reporter.turns import (
+    arrivals,
+    chunk_gaps,
+    mean_in_flight,
+    reply_tokens,
+    tokens_have_own_times,
+    tpot,
+    turn_times,
+)
 
 
 @pytest.mark.parametrize(
@@ -111,3 +119,9 @@ def test_arrivals_hold_every_token(attempt, flat, told):
     else:
         assert sum(count for _, count in came.tokens) == pytest.approx(max(known, reply_tokens(one) or 0))
         assert all(count >= 0 for _, count in came.tokens)
+
+
+def test_requests_in_flight_are_those_under_way_at_a_time(attempt):
+    made = [attempt(sent=0.0), attempt(sent=1.0), attempt(sent=8.0), attempt(sent=20.0)]  # 2 s each
+    assert mean_in_flight(made, 0.0, 9.0) == pytest.approx(5 / 9)  # the third for one second of it
+    assert mean_in_flight([attempt(chunks=(), told=None)], 0.0, 1.0) == 0.0  # it had no end

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentx.reporter.compare_halves import drifts, halves
+from agentx.reporter.halves import drifts, halves
 from agentx.reporter.throughput import Window
 
 
