@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from hypothesis import strategies as st
+
 from agentx.core import Session
 from agentx.recorder.imports.weka import import_weka
 from agentx.trace import read_trace
@@ -61,3 +63,27 @@ def tokens(session: Session, index: int, block: int) -> list[Token]:
 def layers(session: Session, index: int) -> list[tuple[str, int]]:
     """The layers of a prompt's pieces, with their tokens."""
     return [(session.segment(piece.segment).layer, piece.tokens) for piece in session.pieces(index)]
+
+
+VALUES = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-5, 5),
+    st.sampled_from(
+        [1 << 70, 1e300, -0.0, 1.5, "", "x", "9", "\ud800", "2026-06-01T05:40:20Z", [], [1], [None], {}, {"a": 1}]
+    ),
+)
+
+
+def changed(data: st.DataObject, value: Any) -> Any:
+    """A JSON value with one thing in it replaced, left out or doubled."""
+    if isinstance(value, dict) and value and data.draw(st.integers(0, 9)):
+        key = data.draw(st.sampled_from(sorted(value)))
+        if data.draw(st.integers(0, 5)):
+            return {**value, key: changed(data, value[key])}
+        return {other: each for other, each in value.items() if other != key}
+    if isinstance(value, list) and value and data.draw(st.integers(0, 9)):
+        at = data.draw(st.integers(0, len(value) - 1))
+        twice = [value[at]] if not data.draw(st.integers(0, 3)) else []
+        return [*value[:at], *twice, changed(data, value[at]), *value[at + 1 :]]
+    return data.draw(VALUES)

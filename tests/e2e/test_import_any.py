@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from importing import changed
 
 from agentx.cli.import_ import FORMATS
 from agentx.errors import BadInput
@@ -17,14 +18,6 @@ from agentx.recorder.imports.books import Books
 from agentx.recorder.imports.running import import_files
 from agentx.trace import read_trace
 
-VALUES = st.one_of(
-    st.none(),
-    st.booleans(),
-    st.integers(-5, 5),
-    st.sampled_from(
-        [1 << 70, 1e300, -0.0, 1.5, "", "x", "9", "\ud800", "2026-06-01T05:40:20Z", [], [1], [None], {}, {"a": 1}]
-    ),
-)
 SAMPLES: dict[str, list[dict[str, Any]]] = {
     "trie": [
         {
@@ -121,20 +114,6 @@ def holds(tmp_path: Path, name: str, file: Path) -> None:
     for session in sessions:
         for turn in session.turns:
             assert sum(piece.tokens for piece in session.pieces(turn.index)) <= turn.isl
-
-
-def changed(data: st.DataObject, value: Any) -> Any:
-    """A JSON value with one thing in it replaced, left out or doubled."""
-    if isinstance(value, dict) and value and data.draw(st.integers(0, 9)):
-        key = data.draw(st.sampled_from(sorted(value)))
-        if data.draw(st.integers(0, 5)):
-            return {**value, key: changed(data, value[key])}
-        return {other: each for other, each in value.items() if other != key}
-    if isinstance(value, list) and value and data.draw(st.integers(0, 9)):
-        at = data.draw(st.integers(0, len(value) - 1))
-        twice = [value[at]] if not data.draw(st.integers(0, 3)) else []
-        return [*value[:at], *twice, changed(data, value[at]), *value[at + 1 :]]
-    return data.draw(VALUES)
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

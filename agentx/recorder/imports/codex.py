@@ -38,6 +38,7 @@ class Rollout:
     kind: str | None = None
     version: str = ""
     model: str = ""
+    instructions: tuple[Item, ...] = ()  # stay in front whatever becomes of the history
     history: list[Item] = field(default_factory=list)
     coming: list[Json] = field(default_factory=list)
     asked: int | None = None  # when the last item of the prompt was written
@@ -173,7 +174,7 @@ def _reply(rollout: Rollout, usage: Usage) -> tuple[Reply, bytes]:
 
 
 def _call(rollout: Rollout, heads: Heads, reply: Reply, usage: Usage, at: int | None, reading: Reading) -> ModelCall:
-    visible = tuple(rollout.history)
+    visible = (*rollout.instructions, *rollout.history)
     head = heads.of(rollout.name, f"{rollout.version} {rollout.model} {rollout.kind}", visible, usage)
     parent = rollout.parent if rollout.parent != rollout.session else None
     ids = (
@@ -221,7 +222,8 @@ def _meta(rollout: Rollout, payload: Json) -> None:
         rollout.kind = told if isinstance(told, str) else next(iter(mapping(told)), None)
     instructions = text(mapping(payload.get("base_instructions")), "text")
     if instructions is not None:
-        rollout.put(_items({"type": "message", "role": "system", "content": [{"text": instructions}]}))
+        system = {"type": "message", "role": "system", "content": [{"text": instructions}]}
+        rollout.instructions = tuple(_items(system))
 
 
 def make_format() -> LoggedFormat:

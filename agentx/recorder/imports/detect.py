@@ -51,7 +51,7 @@ def _file(path: Path) -> str | None:
         head = file.read(HEAD)
     if head.startswith(MAGIC):
         raise BadInput("this is an agentx trace already", file=path, hint="agentx inspect reads it")
-    if head[:1] == b"\x80" and 2 <= head[1] <= 5:
+    if head[:2] in (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05"):
         return "sglang-dump"
     if _NETSTRING.match(head):
         return "mitmproxy"

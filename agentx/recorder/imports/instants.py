@@ -5,7 +5,6 @@ A time without a zone is taken for UTC: only differences count in a trace.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
 from datetime import datetime, timedelta, timezone
@@ -39,10 +38,10 @@ def of_iso(value: Any) -> int | None:
 
 def of_number(value: Any, unit: float = 1.0) -> int | None:
     """Nanoseconds of a number of `unit` seconds since the epoch (or of a length of time)."""
-    if type(value) not in (int, float) or (isinstance(value, float) and not math.isfinite(value)):
+    if type(value) not in (int, float) or not 0 <= value < MOST:
         return None
     nanoseconds = value * round(unit * 1e9) if isinstance(value, int) else round(value * unit * 1e9)
-    return nanoseconds if 0 <= nanoseconds < MOST else None
+    return nanoseconds if nanoseconds < MOST else None
 
 
 def count(value: Any) -> int | None:
