@@ -70,7 +70,8 @@ SAMPLES: dict[str, Any] = {
     "aiperf": [{"metadata": {"request_start_ns": 5, "request_end_ns": 9, "x_correlation_id": "c"}, "start_perf_ns": 1,
                 "status": 200, "payload": {"messages": [USER]},
                 "responses": [{"perf_ns": 3, "packets": [{"name": "data", "value": json.dumps(CHAT)}]}]}],
-    "mini-swe-agent": {"info": {}, "messages": [USER, {"role": "assistant", "content": "hi", "extra": {"timestamp": 4.0}}]},
+    "mini-swe-agent": {"info": {},
+                       "messages": [USER, {"role": "assistant", "content": "hi", "extra": {"timestamp": 4.0}}]},
     "openhands": {"messages": [USER], "response": CHAT, "timestamp": 5.0, "latency_sec": 1.0, "kwargs": {}},
 }  # fmt: skip
 
