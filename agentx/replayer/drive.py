@@ -7,6 +7,7 @@ goes wrong in a record can be lost in a task, and the order of records is the or
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ from yarl import URL
 
 from agentx.core import Attempt
 from agentx.errors import BadInput
+from agentx.replayer.alarm import Alarm
 from agentx.replayer.bodies import Bodies
 from agentx.replayer.client import Clock, Silence, exchange_with
 from agentx.replayer.counters import Scraper
@@ -81,9 +83,9 @@ class Driver:
             job.add_done_callback(self._heard)
         try:
             await self._sampler.take()
-            with self.health.measured():
+            with self.health.measured(), contextlib.closing(Alarm(self._wake.set)) as alarm:
                 await asyncio.sleep(-self.clock())  # second 0, where it was agreed upon with others
-                while not await self._step():
+                while not await self._step(alarm):
                     if self._broken is not None:
                         raise self._broken
             await self._sampler.last(settled=not self.interrupted)
@@ -110,7 +112,7 @@ class Driver:
             return "interrupted"
         return "failed" if self.schedule.stopped else "done"
 
-    async def _step(self) -> bool:
+    async def _step(self, alarm: Alarm) -> bool:
         """Hear what has ended, do what is due, and wait for more. Returns whether all is over."""
         self._wake.clear()
         try:
@@ -133,22 +135,21 @@ class Driver:
             for key in step.keys:
                 self._tasks[key][0].cancel()
         elif isinstance(step, Wait):
-            await self._sleep(step.until)
+            await self._sleep(alarm, step.until)
         return isinstance(step, Done)
 
     def _give_up(self, error: BadInput) -> None:
         self.error = self.error or error
         self.schedule.stop(self.clock(), str(error))
 
-    async def _sleep(self, until: float | None) -> None:
+    async def _sleep(self, alarm: Alarm, until: float | None) -> None:
         """Until that time of the run, or until something has happened."""
         if until is None:
             await self._wake.wait()
             return
-        loop = asyncio.get_running_loop()
-        timer = loop.call_at(loop.time() + until - self.clock(), self._wake.set)
+        alarm.at(asyncio.get_running_loop().time() + until - self.clock())
         await self._wake.wait()
-        timer.cancel()
+        alarm.off()
 
     def _launch(self, send: Send) -> None:
         if send.key.serial not in self._begun:
