@@ -8,6 +8,8 @@ from typing import Any
 
 from agentx.replayer.slo import Slo
 from agentx.reporter.about import About, about
+from agentx.reporter.blame import Blame, blame
+from agentx.reporter.blame_text import blame_blocks, blame_document
 from agentx.reporter.cost import Cost, check_price, cost_blocks, cost_document, cost_of
 from agentx.reporter.document import document
 from agentx.reporter.findings import Finding, findings
@@ -31,6 +33,7 @@ class Report:
     cost: Cost
     losses: Losses
     grouped: Grouped
+    blame: Blame
     judged: Judged
 
     def text(self) -> str:
@@ -50,6 +53,7 @@ class Report:
         return [
             *blocks(self.about, self.metrics, self.findings, first),
             *losses_blocks(self.losses),
+            *blame_blocks(self.blame, self.about.started),
             *groups_blocks(self.grouped),
             *cost_blocks(self.cost),
         ]
@@ -57,6 +61,7 @@ class Report:
     def _further(self) -> dict[str, Any]:
         return {
             "losses": losses_document(self.losses),
+            "blame": blame_document(self.blame),
             "reuse_by": groups_document(self.grouped),
             "cost": cost_document(self.cost),
             "slo": slo_document(self.judged),
@@ -74,6 +79,15 @@ def report(run: RunResults | Path | str, *, price: float | None = None, slo: Slo
     results = run if isinstance(run, RunResults) else read_results(run)
     what, metrics = about(results), measure(results)
     cost = cost_of(results, metrics, check_price(price))
-    judged = judge(results, metrics, slo_in(results).under(slo or Slo()))
+    objectives = slo_in(results).under(slo or Slo())
     losses = losses_of(results, metrics)
-    return Report(what, metrics, findings(what, metrics), cost, losses, grouped(metrics.reuse), judged)
+    return Report(
+        what,
+        metrics,
+        findings(what, metrics),
+        cost,
+        losses,
+        grouped(metrics.reuse),
+        blame(results, losses, objectives.turn.ttft),
+        judge(results, metrics, objectives),
+    )
