@@ -23,6 +23,7 @@ from typing import NamedTuple
 from agentx_harness import Peer, records, run_peer, scenario, summary
 from processes import run
 
+from agentx.reporter.reporting import report
 from agentx.results import read_results
 
 ROOT = Path(__file__).parents[1]
@@ -129,8 +130,8 @@ def seen(log: Path, begin: float, seconds: float, totals: tuple[float, float]) -
     )
 
 
-def ours(folder: Path, way: Way, seconds: float, scratch: Path) -> Seen:
-    """agentx: import the folder, then play it under the AgentX plan."""
+def ours(folder: Path, way: Way, seconds: float, scratch: Path) -> tuple[Seen, str]:
+    """agentx: import the folder, then play it under the AgentX plan; and what its report says was there to reuse."""
     trace, out, log = scratch / "weka.trace", scratch / "run", scratch / "engine.jsonl"
     run([*AGENTX, "import", "weka", str(folder), "-o", str(trace)], scratch / "import.txt", env=ENV)
     sets = ["--set", f"measure={seconds:g}s", "--set", "drain=30s", *way.agentx]
@@ -140,11 +141,13 @@ def ours(folder: Path, way: Way, seconds: float, scratch: Path) -> Seen:
         totals = counters(url)
     results = read_results(out)
     began = min(attempt.sent for attempt in results.attempts if attempt.phase == "measure")
-    return seen(log, results.wall + began, seconds, totals)
+    ideal = report(results).metrics.reuse.ideal
+    claim = "" if ideal is None or ideal.share is None else f"its ideal {ideal.share:.2%}"
+    return seen(log, results.wall + began, seconds, totals), claim
 
 
-def theirs(peer: Peer, folder: Path, way: Way, seconds: float, scratch: Path) -> tuple[Seen, float | None]:
-    """agentx-harness on the folder itself; and its own theoretical hit rate, per cent."""
+def theirs(peer: Peer, folder: Path, way: Way, seconds: float, scratch: Path) -> tuple[Seen, str]:
+    """agentx-harness on the folder itself; and its own theoretical hit rate."""
     out, log = scratch / "harness", scratch / "engine.jsonl"
     with engine(log) as url:
         command = peer.profile(url, "agentx", out, *scenario(folder, LANES, seconds, way.harness))
@@ -152,34 +155,36 @@ def theirs(peer: Peer, folder: Path, way: Way, seconds: float, scratch: Path) ->
         totals = counters(url)
     began = min(record.start for record in records(out) if record.phase == "profiling")
     oracle = summary(out).get("theoretical_prefix_cache_hit", {}).get("avg")
-    return seen(log, began, seconds, totals), oracle
+    claim = "" if oracle is None else f"its theoretical hit {oracle:.2f}%"
+    return seen(log, began, seconds, totals), claim
 
 
 def compare(peer: Peer, folder: Path, seconds: float) -> Iterator[str]:
     """Lines of a markdown table, as the runs end."""
-    yield "| way | tool | turns/min | mean in flight | share with 0 / 1 / 2 / 3 / 4+ in flight | reuse in the window |"
-    yield "|---|---|---|---|---|---|"
+    yield (
+        "| way | tool | turns/min | mean in flight | share with 0 / 1 / 2 / 3 / 4+ in flight | reuse in the window | "
+        "of the whole run, by /metrics | in the window |"
+    )
+    yield "|---|---|---|---|---|---|---|---|"
     for way in WAYS:
         for tool in ("agentx", "agentx-harness"):
             with tempfile.TemporaryDirectory() as name:
-                scratch, oracle = Path(name), None
                 if tool == "agentx":
-                    found = ours(folder, way, seconds, scratch)
+                    found, claim = ours(folder, way, seconds, Path(name))
                 else:
-                    found, oracle = theirs(peer, folder, way, seconds, scratch)
-            yield row(way.name, tool, found, oracle)
+                    found, claim = theirs(peer, folder, way, seconds, Path(name))
+            yield row(way.name, tool, found, claim)
 
 
-def row(way: str, tool: str, found: Seen, oracle: float | None) -> str:
+def row(way: str, tool: str, found: Seen, claim: str) -> str:
     shares = [*found.flight, *[0.0] * 5]
     flight = " / ".join(f"{share:.0%}" for share in (*shares[:4], sum(shares[4:])))
     reuse = f"{found.cached / found.prompt:.2%}" if found.prompt else "n/a"
     whole = f"{found.counters[1] / found.counters[0]:.2%}" if found.counters[0] else "n/a"
-    claim = "" if oracle is None else f"; it says {oracle:.2f} % is possible"
     told = f"{found.turns} turns, {found.prompt:,} tokens, prompts of {found.shortest:,} to {found.longest:,}"
     return (
         f"| {way} | {tool} | {found.turns * 60 / found.seconds:.1f} | {found.mean_flight:.2f} | {flight} | "
-        f"{reuse} ({told}; whole run by counters {whole}, {found.warm} requests outside{claim}) |"
+        f"{reuse}; {claim} | {whole} | {told}, {found.warm} requests outside |"
     )
 
 

@@ -9,6 +9,7 @@ import json
 import os
 import random
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -220,6 +221,23 @@ def test_a_run_that_is_ended_from_outside(trace, tmp_path, signals, code, state)
     run = read_results(out)
     assert run.attempts
     assert f"state   {state}" in told(run)
+
+
+def test_an_interruption_before_the_run_has_begun_leaves_nothing(trace, tmp_path):
+    """A server that takes connections and says nothing, asked for its model."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        process = command("replay", trace(session("a")), "-o", tmp_path / "run", "--target", url)
+        silent.settimeout(30)
+        connection, _ = silent.accept()
+        connection.recv(1)
+        process.send_signal(signal.SIGINT)
+        _, stderr = process.communicate(timeout=30)
+        connection.close()
+    assert process.returncode == 130
+    assert stderr.splitlines()[-1] == "agentx replay: interrupted"
+    assert "Traceback" not in stderr
+    assert not (tmp_path / "run").exists()
 
 
 SLOW_END = """

@@ -35,6 +35,7 @@ def attempt(
         ([attempt(0, whole=False), attempt(2)], [2]),
         ([attempt(0, whole=False), attempt(2, whole=False), attempt(5)], [3]),
         ([attempt(0), attempt(2)], [1, 1]),  # asked again
+        ([attempt(0), attempt(0.1)], [1, 1]),  # two at once that say the same, one of them streamed
         ([attempt(0, whole=False), attempt(0.5)], [1, 1]),  # at the same time: both are wanted
         ([attempt(0, whole=False), attempt(2, credential="d")], [1, 1]),  # somebody else
         ([attempt(0, whole=False), attempt(2, wire="messages")], [1, 1]),
