@@ -1,8 +1,8 @@
 """Possible and ideal reuse of a run: recomputed from its folder, over the prompts that the server accepted.
 
 Prompts are taken in the order in which they were sent. What lies between the two is split by switching on, one after
-the other, what makes them differ: salt, then recorded replies, then the server's page; each is the difference of two
-sums, so that they add up. What the chat template adds is known for the embedded
+the other, what makes them differ: history that was dropped to fit, then salt, then recorded replies, then the server's
+page; each is the difference of two sums, so that they add up. What the chat template adds is known for the embedded
 engine; for another target it is fitted to the prompt lengths that the server reported (`reuse_fit.py`), and what the
 fit leaves is the drift.
 """
@@ -20,6 +20,7 @@ from agentx.reuse import PrefixTree, ReuseTable, TurnReuse, Walk, table
 from agentx.reuse_fit import Row as Lengths
 from agentx.reuse_fit import fitted
 from agentx.reuse_template import PLAIN, Template, definition_count, template_tokens
+from agentx.room import room_of_run
 from agentx.run_replies import RunReplies
 from agentx.trace import read_trace
 from agentx.turn_kinds import turn_kinds
@@ -44,6 +45,7 @@ class Gap:
     """Possible less ideal tokens by cause; they sum to it. `template`: tokens of the chat template that are reused,
     which the trace does not have: not above 0."""
 
+    truncation: int
     salt: int
     replies: int
     page: int
@@ -51,7 +53,7 @@ class Gap:
 
     @property
     def total(self) -> int:
-        return self.salt + self.replies + self.page + self.template
+        return self.truncation + self.salt + self.replies + self.page + self.template
 
 
 class Row(NamedTuple):
@@ -97,16 +99,18 @@ def key_of(attempt: Attempt) -> AttemptKey:
 def run_reuse(run: RunResults) -> RunReuse:
     """Recompute what was sent. Raises BadInput when the trace is gone or is another one."""
     sent = sorted((attempt for attempt in run.attempts if _accepted(attempt)), key=lambda attempt: attempt.sent)
-    sessions = _sessions(run, {attempt.session for attempt in sent})
+    traced = _sessions(run, {attempt.session for attempt in sent})
+    sessions = as_played(run, traced)
     replies = RunReplies(run.attempts, live=run.settings["plan"].get("history", "recorded") != "recorded")
     lengths = _lengths(run, sent, sessions, replies)
     template, fit = _template(run, [row for _, row, _ in lengths])
     told = run.settings.get("server", {}).get("page_size")
     page = told or 1
-    could = list(_walked(sent, sessions, _by_trace()))
+    could = list(_walked(sent, traced, _by_trace()))
+    short = could if sessions is traced else list(_walked(sent, sessions, _by_trace()))
     ideal = list(_walked(sent, sessions, _as_sent(run, template, replies, page)))
     whole = ideal if page == 1 else list(_walked(sent, sessions, _as_sent(run, template, replies, 1)))
-    salted = list(_walked(sent, sessions, _salted(run))) if _salt_matters(run, sent) else could
+    salted = list(_walked(sent, sessions, _salted(run))) if _salt_matters(run, sent) else short
     kinds = _kinds(sessions)
     rows = [
         Row(attempt, a, b, *kinds[attempt.session][attempt.turn])
@@ -115,7 +119,7 @@ def run_reuse(run: RunResults) -> RunReuse:
     return RunReuse(
         ideal=table(ideal),
         possible=table(could),
-        gap=_gap(table(could), table(salted), table(whole), table(ideal)),
+        gap=_gap(table(could), table(short), table(salted), table(whole), table(ideal)),
         rows=rows,
         template=template,
         template_fitted=fit,
@@ -136,11 +140,12 @@ def _kinds(sessions: Mapping[str, Session]) -> dict[str, list[tuple[str, str]]]:
     return found
 
 
-def _gap(possible: ReuseTable, salted: ReuseTable, whole: ReuseTable, ideal: ReuseTable) -> Gap:
-    """`whole`: the ideal with a page of one token."""
+def _gap(possible: ReuseTable, short: ReuseTable, salted: ReuseTable, whole: ReuseTable, ideal: ReuseTable) -> Gap:
+    """`short`: what is possible of the prompts as played; `whole`: the ideal with a page of one token."""
     template = whole.by_layer().get("template", (0, 0))[1]
     return Gap(
-        salt=possible.reused - salted.reused,
+        truncation=possible.reused - short.reused,
+        salt=short.reused - salted.reused,
         replies=salted.reused - (whole.reused - template),
         page=whole.reused - ideal.reused,
         template=-template,
@@ -188,6 +193,14 @@ def _sessions(run: RunResults, wanted: set[str]) -> dict[str, Session]:
     if missing := sorted(wanted - found.keys()):
         raise BadInput(f"session {missing[0]!r} of the run is not in this trace", file=run.trace_path)
     return found
+
+
+def as_played(run: RunResults, sessions: Mapping[str, Session]) -> Mapping[str, Session]:
+    """Sessions of the trace as the run's plan had them played: with prompts shortened to fit, or just as they are."""
+    if run.settings["plan"].get("overflow") != "truncate":
+        return sessions
+    room = room_of_run(run.settings)
+    return {key: room.shortened(session) for key, session in sessions.items()}
 
 
 Make = Callable[[Session, Attempt], Walk]

@@ -30,6 +30,7 @@ UNIT_OF = {
     "reuse_fit": "reuse",
     "reuse_template": "reuse",
     "capacity": "reuse",
+    "room": "reuse",
     "run_reuse": "reuse",
     "run_replies": "reuse",
     "turn_kinds": "reuse",

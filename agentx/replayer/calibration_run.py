@@ -19,6 +19,7 @@ from agentx.engine.tokenizer import MARKERS, WORD, ids_from_list
 from agentx.errors import BadInput
 from agentx.replayer.calibration_server import settings_of_server
 from agentx.results import RunResults, read_results
+from agentx.run_reuse import as_played
 from agentx.trace import read_trace
 from agentx.wire.messages import messages
 from agentx.wire.salting import salting
@@ -109,9 +110,10 @@ def load_calibration_run(folder: Path, target: EngineSettings | None = None) -> 
     taken = sorted((each for each in run.attempts if _taken(each)), key=lambda each: (each.sent, each.session))
     _refuse_poor(folder, run, [_sent(each) for each in taken])
     wanted = {each.session for each in taken}
-    sessions = {each.key: each for each in read_trace(run.trace_path) if each.key in wanted}
-    if missing := sorted(wanted - sessions.keys()):
+    traced = {each.key: each for each in read_trace(run.trace_path) if each.key in wanted}
+    if missing := sorted(wanted - traced.keys()):
         raise BadInput(f"session {missing[0]!r} of the run is not in this trace", file=run.trace_path)
+    sessions = as_played(run, traced)
     waits = waits_of(taken, sessions)
     sent = tuple(
         replace(_sent(each), after=after, pause=pause) for each, (after, pause) in zip(taken, waits, strict=True)

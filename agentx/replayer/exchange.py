@@ -13,6 +13,7 @@ from typing import Any
 from agentx.core import Attempt, Chunk, Failure
 from agentx.replayer.moves import Send
 from agentx.replayer.wires import Wire
+from agentx.room import LOST
 from agentx.wire import openai, sglang
 from agentx.wire.history import LiveReply, reply_fields
 from agentx.wire.reply import Reply, ServerError, parse_error
@@ -192,6 +193,8 @@ def _extra(send: Send, exchange: Exchange, reply: Reply) -> dict[str, Any]:
         extra["moved"] = send.moved
     if send.held:
         extra["held"] = send.held
+    if lost := send.session.turns[send.key.turn].extra.get(LOST):
+        extra[LOST] = lost
     if exchange.retries:
         extra["reconnects"] = exchange.retries
     if exchange.hold:

@@ -11,6 +11,7 @@ from agentx.engine.tokenizer import ids_to_list, ids_to_text
 from agentx.replayer.exchange import told_failure
 from agentx.replayer.moves import Send
 from agentx.replayer.wires import Wire
+from agentx.room import LOST
 from agentx.wire.history import LiveReply, reply_fields
 from agentx.wire.openai import merge_cached
 from agentx.wire.reply import ServerError
@@ -114,6 +115,8 @@ def _extra(send: Send, finished: Finished | None) -> dict[str, Any]:
     extra: dict[str, Any] = {}
     if send.moved:
         extra["moved"] = send.moved
+    if lost := send.session.turns[send.key.turn].extra.get(LOST):
+        extra[LOST] = lost
     if finished is not None and finished.retractions:
         extra["retractions"] = finished.retractions
     if finished is not None and finished.verify_steps:

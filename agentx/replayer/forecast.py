@@ -25,6 +25,7 @@ from agentx.replayer.client import open_session
 from agentx.replayer.embedded import facts_of
 from agentx.replayer.fates import Fates
 from agentx.replayer.folder import Facts
+from agentx.replayer.found import Found
 from agentx.replayer.launch_recipe import stated_facts
 from agentx.replayer.moves import MEASURE, Cancel, Cut, Done, Ended, Fate, Send, Wait
 from agentx.replayer.order import Order, fates_of, order_of, source_of
@@ -52,6 +53,7 @@ class Forecast:
     warmup_prompt_tokens: int
     overflows: int
     aborted: int
+    found: Found
     empty_sessions: int
     seconds: float
     dollars: float | None
@@ -79,6 +81,13 @@ class Forecast:
             ("duration", f"about {self.seconds:,.0f} s, by assumed call times"),
             ("cost", cost),
         ]
+        if self.found.skipped:
+            lines.insert(4, ("skipped", f"sessions with a turn that does not fit: {self.found.share}"))
+        if (short := self.found.shortened).sessions:
+            lost = (
+                f"{short.turns:,} turns of {short.sessions:,} sessions lose {short.tokens:,} tokens of history to fit"
+            )
+            lines.insert(4, ("shortened", lost))
         told = "\n".join(f"  {name:<10} {value}" for name, value in lines)
         return "\n".join(["nothing was sent", told, *(f"  - {note}" for note in self.notes)])
 
@@ -133,7 +142,8 @@ def _forecast(order: Order, facts: Facts) -> Forecast:
         warmup_prompt_tokens=seen["warmup prompt"],
         overflows=passed["overflow"],
         aborted=passed["aborted"],
-        empty_sessions=len(source.dropped) + schedule.empty,
+        found=source.found,
+        empty_sessions=len(source.found.dropped) + schedule.empty,
         seconds=end,
         dollars=None if price is None or settings.gpus is None else hours * price * settings.gpus,
         fixed=measure.seconds is None and measure.turns is None and plan.wire != "messages",
@@ -143,7 +153,7 @@ def _forecast(order: Order, facts: Facts) -> Forecast:
 
 
 def _count(seen: Counter[str], send: Send, fates: Fates) -> None:
-    prompt = fates.prompt_tokens(send.session, send.key.turn)
+    prompt = fates.room.prompt_tokens(send.session, send.key.turn)
     if send.phase == MEASURE:
         seen.update({"turns": 1, "prompt": prompt, "output": send.tokens})
     else:

@@ -10,6 +10,8 @@ import asyncio
 from multiprocessing.connection import Connection
 from typing import Any, NamedTuple, Protocol
 
+from agentx.replayer.found import Found
+
 
 class Ready(NamedTuple):
     """The worker can begin. `node`: the machine that it runs on."""
@@ -84,10 +86,9 @@ class Counted(NamedTuple):
 
 
 class Over(NamedTuple):
-    """The worker has played its part and written it down. `dropped`, `torn`: keys of sessions, as far as it read."""
+    """The worker has played its part and written it down. `found`: the trace's sessions, as far as it read."""
 
-    dropped: list[str]
-    torn: list[str]
+    found: Found
     empty: int
 
 

@@ -5,11 +5,12 @@ A replay over HTTP and a simulation begin with the same order, so that what they
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from agentx import catalog
+from agentx.core import Session
 from agentx.errors import BadInput
 from agentx.replayer.acceptance import applied
 from agentx.replayer.defaults import pace, trace_path
@@ -20,6 +21,7 @@ from agentx.replayer.source import Source
 from agentx.replayer.starts import equilibrium
 from agentx.replayer.targets import DEFAULT_TARGET, Target, resolve_target
 from agentx.reuse_template import PLAIN
+from agentx.room import room_of
 from agentx.trace import read_trace
 
 
@@ -78,15 +80,21 @@ def plan_of(plan: Plan | str | Path | None, sets: Sequence[str]) -> Plan:
 
 def source_of(facts: Facts) -> Source:
     """The sessions of a run in order of play."""
-    plan, trace, keep = facts.plan, read_trace(facts.trace), fates_of(facts).plays
+    plan, trace, fates = facts.plan, read_trace(facts.trace), fates_of(facts)
+
+    def played(session: Session) -> bool:
+        return not fates.skips(session) and fates.plays(fates.made_to_fit(session))
+
     found = plan.start is not None and plan.start.by == "equilibrium"
     return Source(
         trace,
         shuffle=plan.order == "shuffle",
         seed=plan.seed,
         recycle=plan.recycles,
-        keep=keep,
-        first=equilibrium(trace, plan.load.sessions or 1, plan.seed, keep) if found else (),
+        keep=fates.plays,
+        skip=fates.skips,
+        fit=fates.made_to_fit,
+        first=equilibrium(trace, plan.load.sessions or 1, plan.seed, played) if found else (),
     )
 
 
@@ -95,19 +103,5 @@ def fates_of(facts: Facts) -> Fates:
     return Fates(
         overflow=facts.plan.overflow,
         skip_aborted=facts.plan.abort == "skip",
-        context=facts.server.get("context"),
-        pool=facts.server.get("max_total_num_tokens"),
-        page=facts.server.get("page_size") or 1,
-        template=facts.template or PLAIN,
-        shape=facts.plan.messages,
+        room=room_of(facts.server, facts.template or PLAIN, facts.plan.messages),
     )
-
-
-def trace_notes(dropped: Sequence[str], torn: Sequence[str]) -> Iterator[str]:
-    """What is to be said of the trace when it has been played: of sessions that were dropped, or lost by the file."""
-    if dropped:
-        some = ", ".join(dropped[:5])
-        many = "1 session was" if len(dropped) == 1 else f"{len(dropped)} sessions were"
-        yield f"{many} dropped, as nothing would have been sent: {some}"
-    if torn:
-        yield f"the trace is cut short: session {torn[0]} was played as far as it goes"

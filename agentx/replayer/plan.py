@@ -19,6 +19,7 @@ from pydantic import Field
 from agentx import catalog
 from agentx.replayer.acceptance import Acceptance
 from agentx.replayer.arrivals import RateKind, RateRule
+from agentx.replayer.fates import Overflow
 from agentx.replayer.moves import OnFailure, Rules, StartBy, StartPhase, StartRule
 from agentx.replayer.slo import Slo
 from agentx.wire.history import TEXT_WIRES, History, WireKind, histories_of
@@ -180,7 +181,7 @@ class Plan(Strict):
     messages: Shape = "plain"
     length: Literal["exact", "max_only"] = "exact"
     salt: Policy = "run"
-    overflow: Literal["drop_turn", "end_session", "fail"] = "drop_turn"
+    overflow: Overflow = "drop_turn"
     abort: Literal["replay", "skip"] = "replay"
     on_failure: OnFailure = "end_session"
     timeouts: Timeouts = Timeouts()

@@ -17,7 +17,7 @@ from agentx.errors import BadInput
 from agentx.replayer.counters import Scraper
 from agentx.replayer.folder import Facts
 from agentx.replayer.lockstep import Course, left_out_notes, schedule_of, told_of
-from agentx.replayer.order import fates_of, source_of, trace_notes
+from agentx.replayer.order import fates_of, source_of
 from agentx.replayer.progress import Progress
 from agentx.replayer.sampling import Sampler
 from agentx.replayer.split import Part, split_words
@@ -75,11 +75,11 @@ class Playing:
                 writer.note(note)
             with self._signals(driver.stop):
                 await driver.run()
-            for note in (*trace_notes(source.dropped, source.torn), *left_out_notes(schedule), *self.ending()):
+            for note in (*source.found.notes(), *left_out_notes(schedule), *self.ending()):
                 writer.note(note)
             schedule.check_integrity()
-            dropped = len(source.dropped) + schedule.empty
-            told = {**driver.facts(), **told_of(schedule)}
+            dropped = len(source.found.dropped) + schedule.empty
+            told = {**driver.facts(), **source.found.facts(), **told_of(schedule)}
             writer.end(driver.outcome, clock(), {**told, "dropped_sessions": dropped})
         if driver.error is not None:
             raise driver.error
@@ -105,7 +105,7 @@ class Playing:
                 progress = Progress(clock, plan.measure.sessions, wanted=options.progress)
                 with self._signals(crew.stop):
                     await lead(crew, clock, [start] * count, Sampler(scraper, writer), progress)
-                for note in (*trace_notes(*crew.told()), *self.ending()):
+                for note in (*crew.told().notes(), *self.ending()):
                     writer.note(note)
                 writer.end(crew.outcome, clock(), crew.facts(plan.measure.seconds))
         if crew.error is not None:

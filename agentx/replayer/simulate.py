@@ -22,7 +22,7 @@ from agentx.replayer.embedded import MODEL, facts_of
 from agentx.replayer.folder import Facts, check_free, copy_trace, default_folder
 from agentx.replayer.health import seldom_collecting
 from agentx.replayer.lockstep import Course, course_of, left_out_notes, schedule_of, told_of
-from agentx.replayer.order import Order, fates_of, order_of, source_of, trace_notes
+from agentx.replayer.order import Order, fates_of, order_of, source_of
 from agentx.replayer.plan import Plan
 from agentx.replayer.progress import VirtualBar
 from agentx.replayer.prompts import Prompts
@@ -104,11 +104,11 @@ def _run(order: Order, salt: str, course: Course | None, *, progress: bool, sign
                 writer.note(note)
             with seldom_collecting():
                 simulation.run()
-        for note in (*trace_notes(source.dropped, source.torn), *left_out_notes(simulation.schedule)):
+        for note in (*source.found.notes(), *left_out_notes(simulation.schedule)):
             writer.note(note)
         simulation.schedule.check_integrity()
-        dropped = len(source.dropped) + simulation.schedule.empty
-        told = {**simulation.facts(), **told_of(simulation.schedule)}
+        dropped = len(source.found.dropped) + simulation.schedule.empty
+        told = {**simulation.facts(), **source.found.facts(), **told_of(simulation.schedule)}
         writer.end(_outcome(simulation), simulation.now, {**told, "dropped_sessions": dropped})
     if simulation.error is not None:
         raise simulation.error

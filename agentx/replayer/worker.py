@@ -169,7 +169,7 @@ async def _play(job: Job, link: Link, session: ClientSession, source: Source, fr
         records.end(driver.outcome, clock(), driver.facts())
     if driver.error is not None:
         link.tell(Broken(str(driver.error)))
-    link.tell(Over(source.dropped, source.torn, schedule.empty))
+    link.tell(Over(source.found, schedule.empty))
 
 
 async def _listen(driver: Driver, schedule: PartSchedule, link: Link) -> None:

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import agentx
 from agentx.errors import BadInput
 from agentx.replayer.client import Clock
+from agentx.replayer.found import Found
 from agentx.replayer.messages import (
     Begin,
     Broken,
@@ -115,15 +116,14 @@ class Coordinator:
             return "failed"
         return "partial" if self.lost else "done"
 
-    def told(self) -> tuple[list[str], list[str]]:
-        """Keys of sessions that were dropped, and that the trace has lost the end of: by who read furthest."""
-        dropped = max((over.dropped for over in self.over.values()), key=len, default=[])
-        return dropped, max((over.torn for over in self.over.values()), key=len, default=[])
+    def told(self) -> Found:
+        """What became of the trace's sessions, by who read furthest."""
+        return max((over.found for over in self.over.values()), key=lambda one: one.read.sessions, default=Found())
 
     def facts(self, measured: float | None) -> dict[str, Any]:
         """For the end of the results; `measured`: seconds of the plan's window."""
         empty = max((over.empty for over in self.over.values()), default=0)
-        facts: dict[str, Any] = {"dropped_sessions": len(self.told()[0]) + empty}
+        facts: dict[str, Any] = {**self.told().facts(), "dropped_sessions": len(self.told().dropped) + empty}
         if self.lost:
             facts["lost"] = [list(each) for each in self.lost]
         if self.stopped:

@@ -14,6 +14,7 @@ from typing import Any
 from agentx.core import Attempt
 from agentx.reporter.spread import Spread, spread
 from agentx.results import RunResults
+from agentx.room import LOST
 
 LATE = 0.05  # s; a client that sends later than this, or hears later than the server spoke, is part of the figures
 SOME, MOST = 0.2, 0.5  # shares of the seconds in which a core was full: part of the figures; not to be used
@@ -26,7 +27,9 @@ class Adjustments:
 
     `dropped_turns` were not sent: they do not fit, or were aborted and the plan skips those; `empty_sessions` had
     nothing to send; `moved_turns` were brought forward by idle caps, which shortened the sessions by `moved_seconds`
-    in all; `reconnects` requests met a connection that was just closing and went again.
+    in all; `reconnects` requests met a connection that was just closing and went again. `skipped_sessions` were not
+    played, as one of their turns does not fit, with `skipped_turns` and `skipped_share` of all prompt tokens that were
+    read; `shortened_turns` were sent without `shortened_tokens` of their oldest history.
     """
 
     dropped_turns: int
@@ -34,6 +37,11 @@ class Adjustments:
     moved_turns: int
     moved_seconds: float
     reconnects: int
+    skipped_sessions: int = 0
+    skipped_turns: int = 0
+    skipped_share: float | None = None
+    shortened_turns: int = 0
+    shortened_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,12 +97,20 @@ class Client:
 
 
 def adjustments_of(run: RunResults) -> Adjustments:
+    end = run.end or {}
+    skipped, read = end.get("skipped") or {}, end.get("read") or {}
+    lost = [attempt.extra[LOST] for attempt in run.attempts if LOST in attempt.extra]
     return Adjustments(
         dropped_turns=sum(play.extra.get("dropped", 0) for play in run.plays),
-        empty_sessions=(run.end or {}).get("dropped_sessions", 0),
+        empty_sessions=end.get("dropped_sessions", 0),
         moved_turns=sum(bool(attempt.extra.get("moved")) for attempt in run.attempts),
         moved_seconds=math.fsum(play.extra.get("moved", 0.0) for play in run.plays),
         reconnects=sum(attempt.extra.get("reconnects", 0) for attempt in run.attempts),
+        skipped_sessions=skipped.get("sessions", 0),
+        skipped_turns=skipped.get("turns", 0),
+        skipped_share=skipped["tokens"] / read["tokens"] if skipped and read.get("tokens") else None,
+        shortened_turns=len(lost),
+        shortened_tokens=sum(lost),
     )
 
 

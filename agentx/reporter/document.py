@@ -271,6 +271,7 @@ def _ideal(found: Ideal) -> dict[str, Any]:
         "possible_cached_tokens": found.possible_cached,
         "possible_share": found.possible_share,
         "possible_less_ideal": {
+            "truncation_tokens": found.gap.truncation,
             "salt_tokens": found.gap.salt,
             "replies_tokens": found.gap.replies,
             "page_tokens": found.gap.page,

@@ -226,6 +226,19 @@ def _adjusted(metrics: Metrics) -> Iterator[Finding]:
         yield Finding(
             "empty_sessions", f"{counted(found.empty_sessions, 'session')} of the trace with nothing to send."
         )
+    if found.skipped_sessions:
+        part = "" if found.skipped_share is None else f" and {100 * found.skipped_share:.0f}% of the prompt tokens"
+        yield Finding(
+            "skipped_sessions",
+            f"{counted(found.skipped_sessions, 'session')} not played, since a turn does not fit: with them "
+            f"{counted(found.skipped_turns, 'turn')}{part} of the trace. What is left is shorter than the traffic.",
+        )
+    if found.shortened_turns:
+        yield Finding(
+            "shortened_turns",
+            f"{counted(found.shortened_turns, 'turn')} sent without {found.shortened_tokens:,} tokens of the oldest "
+            "history, to fit: such prompts share less with what was sent before.",
+        )
     if found.moved_turns:
         yield Finding(
             "moved_turns",

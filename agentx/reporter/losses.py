@@ -129,11 +129,13 @@ def _key(attempt: Attempt) -> tuple[str, int, int, int]:
 
 def _split(run: RunResults, sent: list[Attempt], ideal: Ideal) -> Losses:
     from agentx.reporter.losses_shadow import Pool, Shadow, StandIns, requests_of  # numpy: only when it is wanted
+    from agentx.run_reuse import as_played
     from agentx.trace import read_trace
     from agentx.wire.salting import namespace, salting
 
     wanted = {attempt.session for attempt in sent}
-    sessions = {session.key: session for session in read_trace(run.trace_path) if session.key in wanted}
+    traced = {session.key: session for session in read_trace(run.trace_path) if session.key in wanted}
+    sessions = as_played(run, traced)
     policy, salt = run.settings["plan"]["salt"], run.settings["salt"]
     salts = {
         (name, play): (salting(policy, salt, name, play), namespace(policy, salt, name, play).encode())

@@ -284,6 +284,7 @@ def _gap_words(ideal: Ideal) -> list[str]:
     """Why the ideal is not what is possible, where it is not."""
     gap = ideal.gap
     named = (
+        (gap.truncation, "of history that was dropped to fit"),
         (gap.salt, "kept apart by the salt"),
         (gap.replies, "of replies that are not sent back as they were made"),
         (gap.page, "in pages that are not full"),

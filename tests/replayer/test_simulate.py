@@ -99,7 +99,7 @@ REFUSALS = [
 @pytest.mark.parametrize("wire", ["chat", "generate"])
 @pytest.mark.parametrize(("sets", "says"), REFUSALS)
 def test_what_the_server_refuses_is_refused_alike(write, tmp_path, monkeypatch, wire, sets, says):
-    monkeypatch.setattr("agentx.replayer.fates.Fates.fits", lambda *_: True)  # as with a server that does not tell
+    monkeypatch.setattr("agentx.room.Room.fits", lambda *_: True)  # as with a server that does not tell
     turn = Turn(0, 0, Prompt((Piece(9, 0, 104),)), 104, Output(30))
     trace = write(*(Session(f"s{n}", (turn,), segments={9: Segment(9, "user", 104)}) for n in range(3)))
     arguments = {"sets": [f"wire={wire}", "load.sessions=3", *sets], "salt": "x"}

@@ -49,7 +49,19 @@ def test_some_are_played_first_and_not_again_in_that_pass():
 def test_what_sends_nothing_is_dropped_and_counted_once():
     source = Source(trace(*"abc"), recycle=True, keep=lambda session: session.id != "b")
     assert ids(source, 5) == "acaca"
-    assert source.dropped == ["b"]
+    assert source.found.dropped == ["b"]
+
+
+@pytest.mark.parametrize("first", [(), (1, 1)])
+def test_what_is_skipped_is_weighed_once(first):
+    source = Source(trace(*"abc"), recycle=True, first=first, skip=lambda session: session.id == "b")
+    assert ids(source, 5) == "acaca"
+    assert source.found.skipped == ["b"]
+    assert source.found.share == "1 of 3 sessions, 1 of 3 turns, 33% of the prompt tokens"
+    assert source.found.facts() == {
+        "skipped": {"sessions": 1, "turns": 1, "tokens": 10},
+        "read": {"sessions": 3, "turns": 3, "tokens": 30},
+    }
 
 
 def test_a_pass_that_keeps_nothing_is_the_last():
@@ -61,7 +73,7 @@ def test_a_session_whose_end_is_lost_is_played_and_named(shuffle):
     whole, torn = trace("a", "b")
     source = Source([whole, dataclasses.replace(torn, complete=False)], shuffle=shuffle)
     assert sorted(ids(source)) == ["a", "b"]
-    assert source.torn == ["b"]
+    assert source.found.torn == ["b"]
 
 
 def test_a_long_trace_is_not_shuffled_in_memory(monkeypatch):

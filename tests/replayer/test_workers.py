@@ -8,12 +8,13 @@ import math
 import pytest
 
 from agentx.errors import BadInput
+from agentx.replayer.found import Amount, Found
 from agentx.replayer.messages import Begin, Broken, Counted, Go, Idle, Over, Pass, Ready, Stop, Stopped, Warm
 from agentx.replayer.moves import Rules
 from agentx.replayer.progress import Progress
 from agentx.replayer.workers import LEAD, Coordinator, Lost
 
-OVER = Over([], [], 0)
+OVER = Over(Found(), 0)
 
 
 class Fake:
@@ -174,8 +175,8 @@ async def test_a_worker_that_cannot_begin_ends_it_before_it_began(says, message)
 
 async def test_sessions_that_were_dropped_are_told_by_who_read_furthest():
     lead = Lead(2)
-    await lead.say(0, Over(["a"], [], 1))
-    await lead.say(1, Over(["a", "b"], ["z"], 2))
+    await lead.say(0, Over(Found(["a"], read=Amount(1)), 1))
+    await lead.say(1, Over(Found(["a", "b"], ["z"], read=Amount(2)), 2))
     await lead.task
-    assert lead.crew.told() == (["a", "b"], ["z"])
+    assert (lead.crew.told().dropped, lead.crew.told().torn) == (["a", "b"], ["z"])
     assert lead.crew.facts(None)["dropped_sessions"] == 4
