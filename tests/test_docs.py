@@ -80,6 +80,16 @@ def test_the_commands_of_launching_work_in_order(tmp_path: Path, environment: di
     assert "serving http://127.0.0.1:" in result.stdout
 
 
+def test_the_commands_of_searching_work_in_order(tmp_path: Path, environment: dict[str, str]) -> None:
+    script = "".join(blocks(ROOT / "docs/howto-search.md", "sh"))
+    result = subprocess.run(
+        ["bash", "-ec", script], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "the limit lies between" in (tmp_path / "found.txt").read_text()
+    assert "Sent in another run's order: B in that of a-run" in (tmp_path / "compared.txt").read_text()
+
+
 def test_every_link_of_the_documents_leads_somewhere() -> None:
     dead = []
     for document in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]:

@@ -18,6 +18,7 @@ from agentx.reporter.trials import Spot, mean
 
 SCHEMA = "agentx/find/1"
 BETTER = 0.2  # by which a figure is better at a higher load before it is said that it is
+ALIKE = 0.005  # within which simulated repeats are called alike
 _SERVER = {"below": "kept up", "saturated": "fell behind", "unknown": "unknown", None: "-"}
 
 
@@ -39,6 +40,10 @@ class Found:
     @property
     def _good(self) -> dict[float, bool]:
         return {spot.value: spot.good for spot in self.spots}
+
+    @property
+    def _answer(self) -> Spot | None:
+        return next((spot for spot in self.spots if spot.value == self.bracket.good), None)
 
     @property
     def code(self) -> int:
@@ -86,7 +91,7 @@ class Found:
     def answer(self) -> str:
         """One or two sentences."""
         found, goal = self.bracket, self.goal
-        runs = "its run" if self.repeats == 1 else f"all {self.repeats} runs"
+        runs = {1: "its run", 2: "both runs"}.get(self.repeats, f"all {self.repeats} runs")
         if found.good is None:
             return f"Not met even at the lowest that was tried: {goal.knob} {goal.text(found.bad or 0.0)}."
         met = f"{goal.knob} {goal.text(found.good)} is met by {runs}"
@@ -130,7 +135,13 @@ class Found:
                     f"The repeats disagree at {self.goal.knob} {self.goal.text(spot.value)}: {spot.met} of "
                     f"{len(spot.trials)} met. The limit is no surer than that."
                 )
-        good = next((spot for spot in self.spots if spot.value == self.bracket.good), None)
+        if self.simulated and all(map(_alike, self.spots)):
+            yield (
+                "The runs of each point are all alike to half a percent: hardly anything in them is drawn, so they do "
+                "not say how far runs of a server would differ."
+            )
+            return
+        good = self._answer
         if good is not None:
             ranges = (f"{one.name} {_range(one.name, good.values(at))}" for at, one in enumerate(self.goal.conditions))
             yield f"At {self.goal.text(good.value)} the {self.repeats} runs span {', '.join(ranges)}."
@@ -161,13 +172,14 @@ class Found:
                 f"Below saturation (rate {told}) the output is what was offered, rate x tokens of a session, whatever "
                 "the server does: it is no measure of its speed."
             )
-        answer = next((spot for spot in self.spots if spot.value == self.bracket.good), None)
-        if answer is not None and answer.server == "saturated":
+        if self._answer is not None and self._answer.server == "saturated":
             yield "At the answer more and more sessions were live: in a longer run the figures would be worse."
         if any(spot.server == "unknown" for spot in self.spots):
+            here = self._answer is not None and self._answer.server == "unknown"
             yield (
-                "Where the server is unknown there were fewer than 20 sessions, or each took more than a quarter of "
-                "the time in which they arrived: the run is too short to tell."
+                f"Where the server is unknown{', as at the answer,' if here else ''} there were fewer than 20 "
+                "sessions, or each took more than a quarter of the time in which they arrived: the run is too short "
+                "to tell."
             )
 
     def document(self) -> dict[str, Any]:
@@ -248,6 +260,12 @@ def _range(name: str, values: list[float]) -> str:
         return "unknown"
     low, high = figure_text(name, min(values)), figure_text(name, max(values))
     return low if low == high else f"{low} - {high}"
+
+
+def _alike(spot: Spot) -> bool:
+    columns = zip(*((trial.output, *(one.value for one in trial.verdicts)) for trial in spot.trials), strict=True)
+    known = ([value for value in column if value is not None] for column in columns)
+    return all(not column or max(column) - min(column) <= ALIKE * max(column) for column in known)
 
 
 def _better(before: list[float], after: list[float], at_most: bool) -> bool:

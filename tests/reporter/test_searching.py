@@ -90,6 +90,9 @@ def test_sessions_and_what_the_trace_cannot_fill(trace, tmp_path):
     found = find(trace, goal="sessions: latency_p50 <= 350ms", out=tmp_path / "a", sets=SERVER)
     assert found.bracket == (3, 4)  # each waits for those before it
     assert found.spots[0].server is None
+    same = find(trace, goal="sessions 1..2: latency_p50 <= 1h", out=tmp_path / "c", sets=[*SERVER, "repeats=2"])
+    assert "is met by both runs" in same.answer
+    assert "The runs of each point are all alike" in " ".join(same.notes)
     many = [*SERVER, "load.sessions=32"]
     all_of_them = find(trace, goal="sessions: latency_p50 <= 1h", out=tmp_path / "b", sets=many)
     assert all_of_them.bracket == (64, None)
