@@ -20,7 +20,7 @@ LEVELS = [  # a module imports from its own unit and from lower levels
     {"wire"},
     {"reuse", "generator", "recorder", "engine"},
     {"replayer"},
-    {"reporter", "plots"},
+    {"reporter", "plots", "quality"},
     {"cli"},
 ]
 LEVEL = {unit: number for number, level in enumerate(LEVELS) for unit in level}

@@ -33,6 +33,7 @@ VERBS: dict[str, tuple[str, str]] = {  # verb -> (module, what it does)
     "calibrate": ("calibrate", "fit the embedded engine's times to runs of a server"),
     "report": ("report", "say what a run measured"),
     "compare": ("compare", "hold runs against each other, and say what is known against it"),
+    "quality": ("quality", "ask a target problems with one right answer, and compare two such runs"),
     "list": ("list", "list the catalogues"),
     "show": ("show", "print a file of a catalogue"),
     "copy": ("copy", "copy a file of a catalogue, to change it"),
