@@ -3,7 +3,8 @@
 The order in which prompts reach a cache is part of what it can reuse, and a faster server makes another order. Held to
 one order, two servers differ by what their caches do, not by what their speed made of the traffic. The rules:
 
-1. A turn is sent when it is due by the schedule's own rules and all turns before it in that order were sent.
+1. A turn is sent when it is due by the schedule's own rules and all turns before it in that order were sent: then it
+   is due, so that waiting for the order is no lag of the client.
 2. What the other run did not send is not sent: what it passed over is passed over, a session ends where it ended there.
 3. A turn that can never come (its session failed here, or does not fit) is left out of the order and counted.
 4. The warm-up is held to the other run's as well, turn by turn, and the run begins when the last of them was sent.
@@ -147,6 +148,7 @@ class LockstepSchedule(Schedule):
         left = Counter((place.session, place.play) for place in course.places)
         self._follow = _Follow(course.places, left=left)
         self._to_warm = deque(course.warm)
+        self._ready = 0.0  # when the turns before the head were due, or known not to come
         self._listed = frozenset(course.places)
 
     @property
@@ -194,10 +196,12 @@ class LockstepSchedule(Schedule):
                     if timer.due > now:
                         return None
                     play.take(timer)
-                    return play, timer
+                    self._ready = max(self._ready, timer.due)
+                    return play, timer._replace(due=self._ready)
                 if play.in_flight and not play.passed[head.turn] and not play.given_up:
                     return None
             self._follow.skipped += 1
+            self._ready = max(self._ready, now)
             self._pass(play, now)
         return None
 
