@@ -68,6 +68,14 @@ def milliseconds(value: float) -> float:
 class _Model(pydantic.BaseModel):
     model_config = pydantic.ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
+    @pydantic.field_validator("*", mode="before")
+    @classmethod
+    def _no_truth_for_a_number(cls, value: object) -> object:
+        """YAML's true is no 1, and its false no 0: nothing of a distribution is either."""
+        if isinstance(value, bool):
+            raise ValueError("should be something other than true or false")
+        return value
+
 
 class _Shape(Protocol):
     def quantile(self, p: float) -> float: ...
@@ -218,6 +226,8 @@ class Plain(_Model, Generic[Q]):
     def _curve(cls, value: Any) -> Any:
         if not isinstance(value, Mapping) or "points" in value:
             return value
+        if any(isinstance(x, bool) for x in value.values()):
+            raise ValueError("should be something other than true or false")
         try:
             return {"points": sorted(((float(p), x) for p, x in value.items()), key=lambda point: point[0])}
         except ValueError:

@@ -41,6 +41,25 @@ class Strict(pydantic.BaseModel):
 
     model_config = pydantic.ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
+    @pydantic.field_validator("*", mode="before")
+    @classmethod
+    def _no_truth_for_a_number(cls, value: object, info: pydantic.ValidationInfo) -> object:
+        """YAML's true is no 1, and its false no 0."""
+        field = cls.model_fields.get(info.field_name or "")
+        if field is None or _takes_bool(field.annotation):
+            return value
+        inside = value.values() if isinstance(value, Mapping) and typing.get_origin(field.annotation) is dict else ()
+        if isinstance(value, bool) or any(isinstance(each, bool) for each in inside):
+            raise ValueError("should be something other than true or false")
+        return value
+
+
+def _takes_bool(annotation: object) -> bool:
+    inside = typing.get_args(annotation)
+    return annotation in (bool, typing.Any, object) or any(
+        isinstance(each, bool) or _takes_bool(each) for each in inside
+    )
+
 
 def seconds(value: object) -> float:
     """Seconds of `20us`, `500ms`, `2s`, `1.5m`, `3h` or `1d`. Raises ValueError, also for a number without a unit."""

@@ -84,7 +84,7 @@ def _leave_room(spec: WorkloadSpec, what: str, key: str, pool: Members | None) -
     leading = spec.layers.tools + spec.layers.system
     for number, segment in enumerate(pool.segments if pool else ()):
         if leading + segment.tokens + 2 > spec.context_limit:
-            message = f"tools, system and {what} {number} are {leading + segment.tokens} tokens together"
+            message = f"{key}: tools, system and {what} {number} are {leading + segment.tokens} tokens together"
             hint = f"give {key}.tokens a max"
             raise BadInput(f"{message}, context_limit is {spec.context_limit}: no turn fits", hint=hint)
 
