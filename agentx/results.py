@@ -70,6 +70,17 @@ class RunResults:
         return [end for end in self.workers or (self.end,) if end is not None]
 
     @property
+    def addresses(self) -> int:
+        """How many servers the run's lanes were dealt out to."""
+        target = self.settings.get("target")
+        urls = target.get("urls") if isinstance(target, Mapping) else None
+        return len(urls) if isinstance(urls, list) and urls else 1
+
+    def server_of(self, lane: int) -> int:
+        """Which of them, from 0, had the turns of a lane: one rule with the replayer's."""
+        return lane % self.addresses
+
+    @property
     def complete(self) -> bool:
         return self.end is not None and self.end.get("outcome") == "done"
 

@@ -2,7 +2,8 @@
 
 Prompts are taken in the order in which they were sent. What lies between the two is split by switching on, one after
 the other, what makes them differ: history that was dropped to fit, then salt, then recorded replies, then the server's
-page; each is the difference of two sums, so that they add up. What the chat template adds is known for the embedded
+page, then a cache for each of several servers; each is the difference of two sums, so that they add up. What the chat
+template adds is known for the embedded
 engine; for another target it is fitted to the prompt lengths that the server reported (`reuse_fit.py`), and what the
 fit leaves is the drift.
 """
@@ -43,17 +44,18 @@ class TraceFacts:
 @dataclass(frozen=True, slots=True)
 class Gap:
     """Possible less ideal tokens by cause; they sum to it. `template`: tokens of the chat template that are reused,
-    which the trace does not have: not above 0."""
+    which the trace does not have: not above 0. `servers`: shared by sessions that went to different servers."""
 
     truncation: int
     salt: int
     replies: int
     page: int
     template: int
+    servers: int = 0
 
     @property
     def total(self) -> int:
-        return self.truncation + self.salt + self.replies + self.page + self.template
+        return self.truncation + self.salt + self.replies + self.page + self.template + self.servers
 
 
 class Row(NamedTuple):
@@ -109,7 +111,12 @@ def run_reuse(run: RunResults) -> RunReuse:
     could = list(_walked(sent, traced, _by_trace()))
     short = could if sessions is traced else list(_walked(sent, sessions, _by_trace()))
     ideal = list(_walked(sent, sessions, _as_sent(run, template, replies, page)))
-    whole = ideal if page == 1 else list(_walked(sent, sessions, _as_sent(run, template, replies, 1)))
+    one = (
+        ideal
+        if run.addresses == 1
+        else list(_walked(sent, sessions, _as_sent(run, template, replies, page, alone=True)))
+    )
+    whole = one if page == 1 else list(_walked(sent, sessions, _as_sent(run, template, replies, 1, alone=True)))
     salted = list(_walked(sent, sessions, _salted(run))) if _salt_matters(run, sent) else short
     kinds = _kinds(sessions)
     rows = [
@@ -119,7 +126,7 @@ def run_reuse(run: RunResults) -> RunReuse:
     return RunReuse(
         ideal=table(ideal),
         possible=table(could),
-        gap=_gap(table(could), table(short), table(salted), table(whole), table(ideal)),
+        gap=_gap(table(could), table(short), table(salted), table(whole), table(one), table(ideal)),
         rows=rows,
         template=template,
         template_fitted=fit,
@@ -140,15 +147,19 @@ def _kinds(sessions: Mapping[str, Session]) -> dict[str, list[tuple[str, str]]]:
     return found
 
 
-def _gap(possible: ReuseTable, short: ReuseTable, salted: ReuseTable, whole: ReuseTable, ideal: ReuseTable) -> Gap:
-    """`short`: what is possible of the prompts as played; `whole`: the ideal with a page of one token."""
+def _gap(
+    possible: ReuseTable, short: ReuseTable, salted: ReuseTable, whole: ReuseTable, one: ReuseTable, ideal: ReuseTable
+) -> Gap:
+    """`short`: what is possible of the prompts as played; `one`: the ideal of one cache for all servers; `whole`: that
+    with a page of one token."""
     template = whole.by_layer().get("template", (0, 0))[1]
     return Gap(
         truncation=possible.reused - short.reused,
         salt=short.reused - salted.reused,
         replies=salted.reused - (whole.reused - template),
-        page=whole.reused - ideal.reused,
+        page=whole.reused - one.reused,
         template=-template,
+        servers=one.reused - ideal.reused,
     )
 
 
@@ -216,16 +227,16 @@ def _walked(sent: Sequence[Attempt], sessions: Mapping[str, Session], make: Make
         yield walks[play].turn(attempt.turn, attempt.cached.tokens if attempt.cached else None)
 
 
-def _as_sent(run: RunResults, template: Template, replies: RunReplies, page: int) -> Make:
-    """By the tokens that went out, with the server's page."""
+def _as_sent(run: RunResults, template: Template, replies: RunReplies, page: int, *, alone: bool = False) -> Make:
+    """By the tokens that went out, with the server's page; each of several servers has a tree, or (`alone`) all one."""
     policy, salt = run.settings["plan"]["salt"], run.settings["salt"]
-    tree = PrefixTree()
+    trees = [PrefixTree() for _ in range(run.addresses)]
 
     def make(session: Session, attempt: Attempt) -> Walk:
         of_play = policy, salt, attempt.session, attempt.play
         walk = Walk(
             session,
-            tree,
+            trees[0 if alone else run.server_of(attempt.lane)],
             page=page,
             template=template,
             shape=_shape(run),

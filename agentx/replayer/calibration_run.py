@@ -207,6 +207,8 @@ def _tokens(attempt: Attempt) -> int | None:
 
 
 def _refuse_poor(folder: Path, run: RunResults, sent: Sequence[Sent]) -> None:
+    if run.addresses > 1:
+        raise BadInput(f"was played against {run.addresses} servers; the times of one can be fitted", file=folder)
     answered = [each for each in run.attempts if each.ok and each.first is not None]
     if answered and all(_tokens(each) is None for each in answered):
         raise BadInput(

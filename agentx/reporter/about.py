@@ -72,7 +72,7 @@ def about(run: RunResults) -> About:
         seed=plan.get("seed", run.settings.get("seed")),
         salt=_text(run.settings.get("salt")),
         notes=run.notes,
-        addresses=len(urls) if isinstance(urls := target.get("urls"), list) and urls else 1,
+        addresses=run.addresses,
         servers={url: _map(told) for url, told in _map(run.settings.get("servers")).items()},
         lost=tuple((worker, at) for worker, at in (run.end or {}).get("lost", ())),
     )

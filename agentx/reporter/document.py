@@ -275,6 +275,7 @@ def _ideal(found: Ideal) -> dict[str, Any]:
             "salt_tokens": found.gap.salt,
             "replies_tokens": found.gap.replies,
             "page_tokens": found.gap.page,
+            "servers_tokens": found.gap.servers,
             "template_tokens": found.gap.template,
             "sum_tokens": found.gap.total,
         },

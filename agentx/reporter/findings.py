@@ -322,7 +322,7 @@ def _several(about: About) -> Iterator[Finding]:
     if about.addresses > 1:
         yield Finding(
             "several_servers",
-            f"Sessions were dealt out to {about.addresses} servers, each with a cache of its own; the ideal is of one.",
+            f"Sessions were dealt out to {about.addresses} servers: what they share is computed on each of them.",
         )
     names = {name for told in about.servers.values() for name in told} - {"role"}
     for name in sorted(names):

@@ -142,11 +142,16 @@ def _split(run: RunResults, sent: list[Attempt], ideal: Ideal) -> Losses:
         for name, play in {(attempt.session, attempt.play) for attempt in sent}
     }
     facts = pool_facts(run)
+    pool = None if facts is None else Pool(**facts, page=ideal.page)
     stand_ins = StandIns(ideal.template, run.settings["plan"].get("messages", "plain"))
-    shadow = Shadow(ideal.page, None if facts is None else Pool(**facts, page=ideal.page))
-    found = shadow.play(requests_of(sent, sessions, stand_ins, salts), stand_ins)
+    found: dict[tuple[str, int, int, int], Found] = {}
+    for server in range(run.addresses):  # each has a cache of its own
+        own = [attempt for attempt in sent if run.server_of(attempt.lane) == server]
+        seen = Shadow(ideal.page, pool).play(requests_of(own, sessions, stand_ins, salts), stand_ins)
+        found |= zip(map(_key, own), seen, strict=True)
     turns = []
-    for attempt, each in zip(sent, found, strict=True):
+    for attempt in sent:
+        each = found[_key(attempt)]
         cached = cached_tokens(attempt)
         if attempt.phase == MEASURED and attempt.ok and attempt.prompt_tokens is not None and cached is not None:
             turns.append(_turn_loss(attempt, ideal.by_attempt[_key(attempt)], cached, each))
@@ -179,7 +184,8 @@ def _cut(graves: Sequence[Grave], tokens: int) -> tuple[Grave, ...]:
 def pool_facts(run: RunResults) -> dict[str, Any] | None:
     """What the run says of the server's pool, by the fields of the shadow's; None: its size is not known.
 
-    Also None for rules that the shadow does not have.
+    Also None for rules that the shadow does not have, for servers that differ in it, and behind a router, which alone
+    knows who had which turn.
     """
     server = run.settings.get("server") or {}
     target = run.settings.get("target") or {}
@@ -190,6 +196,10 @@ def pool_facts(run: RunResults) -> dict[str, Any] | None:
     write = server.get("hicache_write_policy", host.get("write", "write_through"))
     tiered = bool(server.get("enable_hierarchical_cache", host.get("tokens")))
     held = host.get("tokens") or _host_gauge(run)
+    several = run.settings.get("servers") or {}
+    pools = {told.get("max_total_num_tokens") for told in several.values() if isinstance(told, Mapping)}
+    if several and (run.addresses == 1 or len(pools) > 1 or tiered):
+        return None
     if not isinstance(tokens, int) or policy not in ("lru", "lfu", "slru", "fifo") or (tiered and not held):
         return None
     eagle = str(server.get("speculative_algorithm") or "").upper().startswith("EAGLE")

@@ -288,6 +288,7 @@ def _gap_words(ideal: Ideal) -> list[str]:
         (gap.salt, "kept apart by the salt"),
         (gap.replies, "of replies that are not sent back as they were made"),
         (gap.page, "in pages that are not full"),
+        (gap.servers, "shared by sessions that went to different servers"),
         (gap.template, "of the chat template, which the trace does not have"),
     )
     parts = [f"{count:+,d} {what}" for count, what in named if count]

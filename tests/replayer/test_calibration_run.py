@@ -94,3 +94,9 @@ def test_a_folder_that_is_no_run_is_refused(tmp_path: Path) -> None:
         load_calibration_run(tmp_path)
     with pytest.raises(BadInput, match="no such run folder"):
         load_calibration_run(tmp_path / "gone")
+
+
+def test_a_run_against_several_servers_is_refused(run: RunResults, tmp_path: Path) -> None:
+    target = {"kind": "endpoint", "urls": ["http://a:1", "http://b:1"]}
+    with pytest.raises(BadInput, match="was played against 2 servers"):
+        load_calibration_run(copied(run, tmp_path / "two", settings={"target": target}))

@@ -12,6 +12,8 @@ from agentx.engine.server import running
 from agentx.engine.settings import EngineSettings
 from agentx.replayer.run import replay
 from agentx.replayer.servers import merged
+from agentx.reporter.losses import losses_of
+from agentx.reporter.metrics import measure
 from agentx.reporter.reporting import report
 from agentx.trace import TraceWriter
 from tests.making import linear
@@ -55,6 +57,26 @@ def trace(tmp_path):
 
 def settings(pool: int) -> EngineSettings:
     return EngineSettings.model_validate({"cache": {"pool": pool}})
+
+
+def test_the_ideal_is_that_of_as_many_caches(trace, tmp_path):
+    """Two lanes that begin alike: on one server the second finds what the first left, on two it does not."""
+    found = []
+    for many in (1, 2):
+        with ExitStack() as stack:
+            urls = [stack.enter_context(running(settings(8000))) for _ in range(many)]
+            own = tmp_path / f"{many}.yaml"
+            own.write_text(f"agentx: target/1\nkind: endpoint\nurls: [{', '.join(urls)}]\n")
+            sets = ["gaps.scale=0.02", "load.sessions=2"]
+            run = replay(trace, target=str(own), sets=sets, out=tmp_path / f"run-{many}")
+        reuse = measure(run).reuse
+        assert reuse.by_request.cached <= reuse.ideal.same_cached
+        assert losses_of(run, measure(run)).of("evicted") == 0
+        found.append(reuse.ideal)
+    one, two = found
+    assert (one.gap.servers, two.gap.servers > 0) == (0, True)
+    assert two.cached == one.cached - two.gap.servers
+    assert two.gap.total == two.possible_cached - two.cached
 
 
 def test_a_session_stays_on_one_server_and_counters_are_summed(trace, tmp_path):
