@@ -27,7 +27,8 @@ EPILOG = """examples:
   agentx check a.trace
 
 A spec: exit 0 when every expectation is met, 3 when one is missed; a spec without `expect` is not checked.
-A trace: exit 0, or 2 when a finding makes its numbers wrong.
+A trace: exit 0, or 2 when a finding makes its numbers wrong. One that was recorded or imported is also looked at for
+what recorders get wrong: coarse clocks, copies, overlaps, pauses of many hours, prompts that are not whole.
 """
 
 
@@ -49,7 +50,10 @@ def _trace(path: Path) -> int:
 
     found = lint(path)
     for finding in found.findings.values():
-        print(f"{finding.level}: {finding.rule}: {finding.count} times, first in {finding.first}")
+        if finding.first.startswith("session "):
+            print(f"{finding.level}: {finding.rule}: {finding.count} times, first in {finding.first}")
+        else:
+            print(f"{finding.level}: {finding.rule}{f': {finding.first}' if finding.first else ''}")
     verdict = f"{found.errors} errors" if found.errors else "no errors"
     print(f"{path}: {found.sessions} sessions, {found.turns} turns, {verdict}")
     return EXIT_BAD_INPUT if found.errors else EXIT_OK

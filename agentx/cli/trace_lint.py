@@ -1,7 +1,8 @@
 """What is wrong with a readable trace: findings grouped by rule, each with its first place.
 
 The reader already refuses broken structure (pieces out of bounds, turns out of order, an id twice). Here are
-the rules that a trace may break and still be read. An `error` makes numbers wrong, a `note` is worth knowing.
+the rules that a trace may break and still be read; those for what recorders get wrong are in `recording_lint.py`. An
+`error` makes numbers wrong, a `note` is worth knowing.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from agentx.cli.recording_lint import Recording, is_recorded
 from agentx.core import Session, Turn
 from agentx.trace import TraceReader
 
@@ -48,12 +50,17 @@ class Lint:
 
 def lint(path: Path | str) -> Lint:
     """Read a whole trace and check every session. Raises BadInput for a file whose structure is broken."""
-    reader, result = TraceReader(path), Lint()
+    reader, result, recording = TraceReader(path), Lint(), Recording()
+    header = reader.header
     for session in reader:
         result.sessions += 1
         result.turns += len(session.turns)
         for level, rule, where in _session(session):
             result.note(level, rule, f"session {session.id}{where}")
+        for level, rule, where in recording.add(session) if is_recorded(header) else ():
+            result.note(level, rule, f"session {session.id}{where}")
+    for level, rule, where in recording.end(header) if is_recorded(header) else ():
+        result.note(level, rule, where)
     if reader.tear is not None:
         result.note("error", "the end of the file is torn", str(reader.tear))
     return result

@@ -386,7 +386,7 @@ def test_the_coarse_level(maker: Maker, tmp_path: Path) -> None:
     maker.exchange(4.3, chat([*talk, assistant("first"), user("two")]), chat_reply("second", 1100, 70))
     (session,), _, _ = maker.compile("shape-coarse")
     assert [turn.output.tokens for turn in session.turns] == [32, 64]
-    assert session.turns[1].gap.seconds == 3.0
+    assert 2.0 <= session.turns[1].gap.seconds <= 5.0  # 3.3 s, blurred
     assert session.turns[1].prompt.keep == 2
     assert all(turn.observed is None for turn in session.turns)
     sizes = {count for _, count in tokens(session, 1)}

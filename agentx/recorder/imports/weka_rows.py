@@ -157,7 +157,8 @@ def _request(body: Any, place: str, books: Books) -> Request:
         raise Invalid(f"{place}: {body!r:.40} is not an object")
     _count_unknown(body, _REQUEST_KEYS | _TIME_KEYS, books)
     try:
-        one_of(body, "type", ("n", "s"))
+        plain = one_of(body, "type", ("n", "s")) == "n"
+        books.note("request that was not streamed (type n): its pause may hold a streamed twin that was lost", plain)
         return Request(
             t=_moment(body),
             isl=integer(body, "in", high=MAX_TOKENS),

@@ -77,6 +77,7 @@ def test_unknown_keys_are_counted_and_left_out(tmp_path: Path) -> None:
     assert books.notes == {
         "key 'colour' is not part of the format: left out": 1,
         "key 'mood' is not part of the format: left out": 1,
+        "request that was not streamed (type n): its pause may hold a streamed twin that was lost": 1,
     }
 
 
