@@ -20,10 +20,8 @@ from agentx.wire.reply import Reply, ServerError, parse_error
 from agentx.wire.sse import SseParser
 
 MAX_MESSAGE = 500  # characters of a server's error that are kept
-ENDLESS = (4, 10_000)  # a reply of more events than this times what was asked, and this more, has no end
-UNBROKEN = 64 << 20  # bytes without an event of which the same is said
+LONGEST = 2 << 20, 4096, 16  # bytes of a reply: in all cases, for each token asked, for their square if cumulative
 SHORTEN = 2048  # bytes; events of a cumulative stream that are longer are cut to what is read of them
-_DATA = b"data:"
 _BEGINS, _UNFINISHED = b"\n\ndata: ", b'"finish_reason":null'
 # How SGLang words a request that does not fit (facts of 0.5.23; vLLM shares the second).
 _OVERFLOWS = ("longer than the model's context", "maximum context length", "exceeds the maximum allowed length")
@@ -51,14 +49,12 @@ class Exchange:
     reused: bool = False  # the connection had been used before
     retries: int = 0  # requests that met a connection which the server was just closing
     _parser: SseParser = field(default_factory=SseParser)
-    _lines: int = 0  # of data, before any are left out
-    _unbroken: int = 0  # bytes since the last event
+    _bytes: int = 0  # of the body
 
     def receive(self, at: float, data: bytes) -> bool:
         """Bytes of the body, read at `at`. Returns False for a body that seems to have no end: it has failed."""
         self.heard = at
-        self._lines += data.count(_DATA)
-        self._unbroken += len(data)
+        self._bytes += len(data)
         if not self.events:
             self.raw.append(data)
         if not self.whole:
@@ -68,20 +64,19 @@ class Exchange:
             self.events[-1] = shorten(self.events[-1])  # only the last one will be read whole
         self.times += [at] * len(found)
         self.events += [event.data for event in found]
-        if found:
-            self._unbroken = 0
-        return self._may_end()
-
-    def _may_end(self) -> bool:
-        if self._unbroken > UNBROKEN:
-            self.fail("endless", f"{self._unbroken} bytes came without an event")
-        elif self.asked is not None and self._lines > ENDLESS[0] * self.asked + ENDLESS[1]:
-            self.fail("endless", f"{self._lines} events came of a reply of at most {self.asked} tokens")
+        if self.asked is not None and self._bytes > longest(self.asked, self.cumulative):
+            self.fail("endless", f"{self._bytes} bytes came of a reply of at most {self.asked} tokens")
         return self.failure is None
 
     def fail(self, kind: str, message: str = "") -> None:
         """The first failure is the cause; later ones are its consequences."""
         self.failure = self.failure or Failure(kind, message[:MAX_MESSAGE])
+
+
+def longest(asked: int, cumulative: bool) -> int:
+    """Bytes that no reply of so many tokens has, whatever stands around them."""
+    always, token, square = LONGEST
+    return always + token * asked + (square * asked * asked if cumulative else 0)
 
 
 def thin(data: bytes, has_token: Callable[[bytes], bool]) -> bytes:

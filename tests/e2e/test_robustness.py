@@ -73,7 +73,7 @@ FAULTS = [
     ("html", "http", "502"),  # a proxy's page in place of JSON
     ("stall", "stall", "no byte came for 0.3 s"),
     ("endless", "endless", "of a reply of at most 4 tokens"),
-    ("unbroken", "endless", "bytes came without an event"),
+    ("unbroken", "endless", "of a reply of at most 4 tokens"),
     ("garbage", "stream", ""),
     ("no_http", "protocol", ""),
 ]

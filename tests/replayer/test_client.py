@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from agentx.replayer.client import Silence
+from agentx.replayer.client import LONGEST, Silence, wait_of
 from agentx.replayer.exchange import Exchange
 
 CASES = [
@@ -38,3 +38,20 @@ async def test_silence(monkeypatch, heard, now, stall, ends):
     assert task.cancelled() is ends
     assert (exchange.failure is not None and exchange.failure.kind == "stall") is ends
     task.cancel()
+
+
+@pytest.mark.parametrize(
+    ("told", "seconds"),
+    [
+        ("5", 5.0),
+        ("0.2", 0.2),
+        ("3600", LONGEST),
+        (None, 0.0),  # it says nothing
+        ("Wed, 21 Oct 2026 07:28:00 GMT", 0.0),  # of another clock
+        ("-1", 0.0),
+        ("nan", 0.0),
+        ("inf", LONGEST),
+    ],
+)
+def test_how_long_a_server_is_left_alone(told, seconds):
+    assert wait_of(told) == seconds

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentx.core import Cached, Chunk, Output, Prompt, Session, Turn
-from agentx.replayer.exchange import Exchange, attempt_of, shorten, thin
+from agentx.replayer.exchange import Exchange, attempt_of, longest, shorten, thin
 from agentx.replayer.moves import Key
 from agentx.replayer.schedule import Send
 from agentx.replayer.wires import Wire
@@ -200,3 +200,19 @@ def token_ends(counts: list[int]) -> list[int]:
         at += len(token(count))
         ends.append(at)
     return ends
+
+
+def test_a_body_longer_than_any_reply_has_failed():
+    exchange = Exchange(asked=4)
+    room = longest(4, cumulative=False)
+    assert exchange.receive(1.0, b"x" * room)
+    assert not exchange.receive(2.0, b"x")
+    assert (exchange.failure.kind, exchange.heard) == ("endless", 2.0)
+    assert Exchange().receive(1.0, b"x" * (room + 1))  # where nothing says how many were asked for
+
+
+@pytest.mark.parametrize("tokens", [1, 1000, 100_000])
+def test_no_honest_reply_is_too_long(tokens):
+    """An event of a stream has some 400 bytes; a cumulative one repeats words of 4 bytes and ids of 8 digits."""
+    assert longest(tokens, cumulative=False) > 400 * tokens
+    assert longest(tokens, cumulative=True) > (400 + (4 + 9) * tokens / 2) * tokens
