@@ -4,8 +4,13 @@ SGLang's exposition repeats itself, and a blind sum would count twice: every ten
 logical counts (only the lowest rank of each data-parallel one is taken), and with priority scheduling the totals stand
 under `priority=""` with the priorities' own series beside them. A name that the server does not have is absent, which
 means unknown. A server of a prefill or a decode pool is marked as one (`role`), by the target or by its own label,
-since a request that passes both is counted by both. A server without `/metrics` is not an error. No health route is
-polled: in SGLang it runs a prefill.
+since a request that passes both is counted by both. A gauge may stand once for each process of the server (`pid`): of
+those the highest is taken. Gauges that only tell of the last batch (`cache_hit_rate`, `spec_accept_length`) are not
+read. A server without `/metrics` is not an error. No health route is polled: in SGLang it runs a prefill.
+
+vLLM's names are read beside SGLang's. Its engines (data-parallel ones) are series of their own that add up; it counts
+the tokens that it looks up in its prefix cache when a request is scheduled, and what it finds there, and what a
+connector finds in the rest (host memory or further away: told as storage).
 """
 
 from __future__ import annotations
@@ -21,6 +26,7 @@ from agentx.wire import metrics
 
 SCRAPE = 5.0  # s that a scrape may take
 SETTLE = 2.0  # s that the last counts may take to come in: SGLang adds a request's when it has finished
+_PID = "pid"
 _RANKS = ("pp_rank", "tp_rank", "moe_ep_rank")
 
 
@@ -50,6 +56,18 @@ COUNTERS: Mapping[str, Series] = {
     "retracted": Series("sglang:num_retracted_requests_total"),
     "spec_verify_calls": Series("sglang:spec_verify_calls_total"),
 }
+VLLM_COUNTERS: Mapping[str, Series] = {  # vLLM 0.10 and later (its engine "V1")
+    "prompt_tokens": Series("vllm:prompt_tokens_total"),
+    "generation_tokens": Series("vllm:generation_tokens_total"),
+    "requests": Series("vllm:request_success_total"),
+    "aborted": Series("vllm:request_success_total", {"finished_reason": "abort"}),
+    "looked_up": Series("vllm:prefix_cache_queries_total"),
+    "prefill_device_hit": Series("vllm:prefix_cache_hits_total"),
+    "prefill_storage_hit": Series("vllm:external_prefix_cache_hits_total"),
+    "retracted": Series("vllm:num_preemptions_total"),
+    "spec_verify_calls": Series("vllm:spec_decode_num_drafts_total"),
+    "spec_accepted": Series("vllm:spec_decode_num_accepted_tokens_total"),
+}
 GAUGES: Mapping[str, Series] = {
     "running": Series("sglang:num_running_reqs"),
     "queued": Series("sglang:num_queue_reqs"),
@@ -60,6 +78,11 @@ GAUGES: Mapping[str, Series] = {
     "host_used": Series("sglang:hicache_host_used_tokens"),
     "host_total": Series("sglang:hicache_host_total_tokens"),
 }
+VLLM_GAUGES: Mapping[str, Series] = {
+    "running": Series("vllm:num_requests_running"),
+    "queued": Series("vllm:num_requests_waiting"),
+}
+_VLLM_CONFIG = "vllm:cache_config_info"  # its labels are the engine's settings
 
 
 def read_counters(text: str) -> tuple[dict[str, float], dict[str, float]]:
@@ -67,7 +90,31 @@ def read_counters(text: str) -> tuple[dict[str, float], dict[str, float]]:
     by_name: dict[str, list[metrics.Sample]] = {}
     for sample in metrics.parse_metrics(text):
         by_name.setdefault(sample.name, []).append(sample)
-    return _named(COUNTERS, by_name), _named(GAUGES, by_name)
+    counters, gauges = _named(COUNTERS, by_name), _named(GAUGES, by_name)
+    if not counters and not gauges:
+        return _of_vllm(by_name)
+    return counters, gauges
+
+
+def _of_vllm(by_name: Mapping[str, list[metrics.Sample]]) -> tuple[dict[str, float], dict[str, float]]:
+    counters, gauges = _named(VLLM_COUNTERS, by_name), _named(VLLM_GAUGES, by_name)
+    looked_up, hit = counters.pop("looked_up", None), counters.get("prefill_device_hit")
+    if looked_up is None or hit is None:
+        counters.pop("prefill_device_hit", None)
+        counters.pop("prefill_storage_hit", None)
+    else:
+        counters["prefill_input"] = looked_up - hit - counters.get("prefill_storage_hit", 0.0)
+    pools = [_pool(config.labels) for config in by_name.get(_VLLM_CONFIG, ())]
+    known = [pool for pool in pools if pool is not None]
+    if known and len(known) == len(pools):
+        gauges["pool"] = sum(known)
+    return counters, gauges
+
+
+def _pool(labels: Mapping[str, str]) -> float | None:
+    """Tokens of one engine's cache, by what vLLM says of its settings."""
+    blocks, size = labels.get("num_gpu_blocks", ""), labels.get("block_size", "")
+    return float(int(blocks) * int(size)) if blocks.isdecimal() and size.isdecimal() else None
 
 
 def _named(wanted: Mapping[str, Series], by_name: Mapping[str, list[metrics.Sample]]) -> dict[str, float]:
@@ -81,7 +128,7 @@ def _named(wanted: Mapping[str, Series], by_name: Mapping[str, list[metrics.Samp
 
 def distinct(samples: Iterable[metrics.Sample]) -> list[metrics.Sample]:
     """The series of one name that count different things."""
-    kept = list(samples)
+    kept = _once_a_process(samples)
     if any(sample.labels.get("priority") == "" for sample in kept):
         kept = [sample for sample in kept if not sample.labels.get("priority")]
     lowest: dict[str, tuple[int, ...]] = {}
@@ -89,6 +136,17 @@ def distinct(samples: Iterable[metrics.Sample]) -> list[metrics.Sample]:
         replica = sample.labels.get("dp_rank", "")
         lowest[replica] = min(lowest.get(replica, _ranks(sample)), _ranks(sample))
     return [sample for sample in kept if _ranks(sample) == lowest[sample.labels.get("dp_rank", "")]]
+
+
+def _once_a_process(samples: Iterable[metrics.Sample]) -> list[metrics.Sample]:
+    """Series that differ by nothing but the process that tells them say the same thing: the highest is taken."""
+    highest: dict[object, metrics.Sample] = {}
+    for number, sample in enumerate(samples):
+        others = frozenset((name, value) for name, value in sample.labels.items() if name != _PID)
+        key = others if _PID in sample.labels else number
+        if key not in highest or highest[key].value < sample.value:
+            highest[key] = sample
+    return list(highest.values())
 
 
 def _ranks(sample: metrics.Sample) -> tuple[int, ...]:

@@ -4,9 +4,10 @@ The first sample is the last one taken before the first measured send, the secon
 the driver waits until the server's counts have settled. What the server computes and reuses is counted when a prefill
 batch is admitted (`prefill_*`, exact, preferred) or when a request finishes (`prompt_tokens`, `cached_*`). A counter
 that is absent is unknown, with one exception: a server may show a tier only once it is above zero, so a tier that
-appears began at zero, and beside another `cached_*` tier an absent one means none. A counter that went backwards (a
-restart) makes all of them unknown. Of prefill and decode pools, which both count a request that passes both, each is
-asked for its own half: a decode server for what was generated, a prefill server for everything else.
+appears began at zero, and beside another `cached_*` tier an absent one means none. A counter that went backwards from
+one sample to a later one (a restart) makes all of them unknown, also where it has passed its first value since. Of
+prefill and decode pools, which both count a request that passes both, each is asked for its own half: a decode server
+for what was generated, a prefill server for everything else.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ def counters_of(run: RunResults, measured: Sequence[Attempt]) -> Counters | None
     stop = max(after.at for _, after in pairs)
     names = {name for _, after in pairs for name in after.values}
     deltas = {name: _difference(pairs, name) for name in _RISING if name in names}
-    went_back = any(delta is not None and delta < 0 for delta in deltas.values())
+    went_back = _fell(run.samples, pairs)
     source, prompt, tiers, cached = _reuse({} if went_back else deltas)
     by_name = {} if went_back else deltas
     told = [
@@ -122,6 +123,22 @@ def _pairs(samples: Iterable[Sample], measured: Sequence[Attempt]) -> list[tuple
         if before.at < own[-1].at:
             pairs.append((before, own[-1]))
     return pairs
+
+
+def _fell(samples: Iterable[Sample], pairs: Sequence[tuple[Sample, Sample]]) -> bool:
+    """Whether a counter of an endpoint fell between any two of its samples in the measured time."""
+    spans = {before.endpoint: (before.at, after.at) for before, after in pairs}
+    last: dict[tuple[str, str], float] = {}
+    for sample in sorted(samples, key=lambda one: one.at):
+        start, stop = spans.get(sample.endpoint, (1.0, 0.0))
+        if start <= sample.at <= stop:
+            for name in _RISING:
+                value = sample.values.get(name)
+                if value is not None:
+                    if value < last.get((sample.endpoint, name), value):
+                        return True
+                    last[sample.endpoint, name] = value
+    return False
 
 
 def _difference(pairs: Sequence[tuple[Sample, Sample]], name: str) -> int | None:

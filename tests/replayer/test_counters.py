@@ -48,6 +48,41 @@ sglang:generation_tokens_total{priority="2"} 5.0
 """,
         {"generation_tokens": 9.0},
     ),
+    # vLLM: engines add up, what was looked up less what was found was computed.
+    (
+        """
+vllm:prompt_tokens_total{engine="0",model_name="m"} 100.0
+vllm:prompt_tokens_total{engine="1",model_name="m"} 50.0
+vllm:generation_tokens_total{engine="0",model_name="m"} 7.0
+vllm:request_success_total{engine="0",finished_reason="stop"} 3.0
+vllm:request_success_total{engine="0",finished_reason="abort"} 1.0
+vllm:prefix_cache_queries_total{engine="0"} 100.0
+vllm:prefix_cache_queries_total{engine="1"} 50.0
+vllm:prefix_cache_hits_total{engine="0"} 64.0
+vllm:prefix_cache_hits_total{engine="1"} 0.0
+vllm:external_prefix_cache_hits_total{engine="0"} 16.0
+vllm:num_preemptions_total{engine="0"} 2.0
+vllm:spec_decode_num_drafts_total{engine="0"} 5.0
+vllm:spec_decode_num_accepted_tokens_total{engine="0"} 9.0
+vllm:prompt_tokens_created{engine="0"} 1.7e9
+""",
+        {
+            "prompt_tokens": 150.0,
+            "generation_tokens": 7.0,
+            "requests": 4.0,
+            "aborted": 1.0,
+            "prefill_device_hit": 64.0,
+            "prefill_storage_hit": 16.0,
+            "prefill_input": 70.0,
+            "retracted": 2.0,
+            "spec_verify_calls": 5.0,
+            "spec_accepted": 9.0,
+        },
+    ),
+    # vLLM without prefix caching has no lookups: what was reused is unknown, not none.
+    ('vllm:prompt_tokens_total{engine="0"} 100.0', {"prompt_tokens": 100.0}),
+    # Gauges of the last batch are no counters.
+    ("sglang:cache_hit_rate 0.97\nsglang:spec_accept_length 2.7\n", {}),
     ("", {}),
     ("something else entirely 1 2 3", {}),
 ]
@@ -61,6 +96,28 @@ def test_counters(text, counters):
 def test_gauges_are_kept_apart():
     counters, gauges = read_counters('sglang:num_running_reqs{tp_rank="0"} 3.0\n')
     assert (counters, gauges) == ({}, {"running": 3.0})
+
+
+GAUGES = [
+    # the same thing told by two processes of the server, one of them long dead
+    (
+        'sglang:num_running_reqs{tp_rank="0",pid="11"} 0.0\nsglang:num_running_reqs{tp_rank="0",pid="12"} 3.0\n',
+        {"running": 3.0},
+    ),
+    (
+        'vllm:num_requests_running{engine="0"} 3.0\nvllm:num_requests_running{engine="1"} 4.0\n'
+        'vllm:num_requests_waiting{engine="0"} 1.0\nvllm:kv_cache_usage_perc{engine="0"} 0.5\n'
+        'vllm:cache_config_info{block_size="16",engine="0",num_gpu_blocks="1000"} 1.0\n'
+        'vllm:cache_config_info{block_size="16",engine="1",num_gpu_blocks="500"} 1.0\n',
+        {"running": 7.0, "queued": 1.0, "pool": 24_000.0},
+    ),
+    ('vllm:cache_config_info{block_size="16",num_gpu_blocks="None"} 1.0\n', {}),
+]
+
+
+@pytest.mark.parametrize(("text", "gauges"), GAUGES)
+def test_gauges(text, gauges):
+    assert read_counters(text)[1] == gauges
 
 
 async def test_scraping():

@@ -82,6 +82,14 @@ def test_a_restarted_server_makes_all_unknown(attempt, run, sample):
     assert (found.prompt, found.generated, found.difference) == (None, None, None)
 
 
+def test_a_restart_is_noticed_after_the_counts_have_passed_their_first_values(attempt, run, sample):
+    samples = [sample(-1, prompt_tokens=50), sample(3, prompt_tokens=900), sample(6, prompt_tokens=10)]
+    found = counted(run([attempt(cached=3)], samples=[*samples, sample(9, prompt_tokens=700)]))
+    assert (found.went_back, found.prompt) == (True, None)
+    earlier = [sample(-9, prompt_tokens=5000), sample(-1, prompt_tokens=50), sample(9, prompt_tokens=70)]
+    assert not counted(run([attempt(cached=3)], samples=earlier)).went_back  # before the window: none of its business
+
+
 def test_gauges_may_fall(attempt, run, sample):
     samples = [sample(-1, running=4, prompt_tokens=0), sample(9, running=0, prompt_tokens=100, cached_device=1)]
     found = counted(run([attempt()], samples=samples))
