@@ -27,6 +27,7 @@ LEVEL = {unit: number for number, level in enumerate(LEVELS) for unit in level}
 UNIT_OF = {
     "trace_bodies": "trace",
     "trace_lines": "trace",
+    "kv_events": "results",
     "reuse_fit": "reuse",
     "reuse_template": "reuse",
     "capacity": "reuse",

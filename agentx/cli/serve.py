@@ -58,6 +58,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="answer by the rules in this YAML or JSON Lines file; what none matches, by the engine's own words",
     )
+    parser.add_argument(
+        "--kv-events",
+        metavar="ADDRESS",
+        help="publish what the cache stores and removes, as SGLang does: tcp://127.0.0.1:5557 (extra kv-events)",
+    )
     parser.add_argument("--log", type=Path, metavar="FILE", help="append one JSON line per request that ended")
 
 
@@ -79,7 +84,8 @@ def run(args: argparse.Namespace) -> int:
         stop = asyncio.Event()
         for number in (signal.SIGINT, signal.SIGTERM):
             asyncio.get_running_loop().add_signal_handler(number, stop.set)
-        await serve(settings, host=args.host, port=args.port, log=args.log, ready=_announce, stop=stop, script=script)
+        where = {"host": args.host, "port": args.port, "kv_events": args.kv_events}
+        await serve(settings, log=args.log, ready=_announce, stop=stop, script=script, **where)
 
     asyncio.run(main())
     return 0

@@ -107,7 +107,7 @@ class Admin:
         except ValueError:
             raise Rejected("timeout: should be a number of seconds", kind="Bad Request") from None
         deadline = time.monotonic() + timeout
-        while not (flushed := self._live.engine.flush()) and time.monotonic() < deadline:
+        while not (flushed := self._live.flush()) and time.monotonic() < deadline:
             await asyncio.sleep(0.01)
         return web.Response(text=FLUSHED if flushed else BUSY, status=200 if flushed else 400)
 

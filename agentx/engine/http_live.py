@@ -16,6 +16,7 @@ from agentx.engine.engine import Admitted, Engine, EngineSettings, Event, Finish
 from agentx.engine.http_calls import Call, Rejected
 from agentx.engine.http_metrics import RequestMetrics
 from agentx.engine.http_replies import Progress, log_line
+from agentx.engine.kv_publisher import KvPublisher
 
 Log = Callable[[bytes], None]
 
@@ -47,11 +48,15 @@ class Job:
 
 
 class LiveEngine:
-    """An engine and the requests in it. `log` takes one line per request that ended."""
+    """An engine and the requests in it. `log` takes one line per request that ended, `publisher` tells what the cache
+    does."""
 
-    def __init__(self, settings: EngineSettings, *, model: str, log: Log | None = None) -> None:
+    def __init__(
+        self, settings: EngineSettings, *, model: str, log: Log | None = None, publisher: KvPublisher | None = None
+    ) -> None:
         self.settings, self.model = settings, model
-        self.engine = Engine(settings)
+        self.engine = Engine(settings, None if publisher is None else publisher.blocks.heard)
+        self._publisher = publisher
         self.metrics = RequestMetrics(model)
         self._log = log
         self._jobs: dict[str, Job] = {}
@@ -76,6 +81,14 @@ class LiveEngine:
             self.metrics.aborted()
             self.engine.abort(rid, time.monotonic())
             self._bell.set()
+
+    def flush(self) -> bool:
+        """Empty the cache. False, and nothing done, while requests are in the engine."""
+        flushed = self.engine.flush()
+        if flushed and self._publisher is not None:
+            self._publisher.blocks.cleared()
+            self._publisher.send()
+        return flushed
 
     def abort(self, rid: str | None) -> None:
         """End a request, or (None) all of them, as its owner asks: the reply ends with reason `abort`. An unknown id
@@ -106,6 +119,8 @@ class LiveEngine:
             self._bell.clear()
             events, wake = self.engine.step(time.monotonic())
             self._deliver(events)
+            if self._publisher is not None:
+                self._publisher.send()
             if wake is None:
                 await self._bell.wait()
                 continue

@@ -18,6 +18,7 @@ from agentx.engine.engine import EngineSettings
 from agentx.engine.http_live import LiveEngine, Log
 from agentx.engine.http_routes import Server
 from agentx.engine.http_script import Script
+from agentx.engine.kv_publisher import KvPublisher
 from agentx.errors import BadInput
 
 MODEL = "agentx"
@@ -34,15 +35,20 @@ async def serve(
     ready: Callable[[str], None],
     stop: asyncio.Event,
     script: Script | None = None,
+    kv_events: str | None = None,
 ) -> None:
     """Serve until `stop` is set; `ready` is told the base URL once the server answers. Port 0 takes a free one.
 
-    `log` gets one JSON line per request, as it ends; `script` answers what its rules match. Raises BadInput for an
-    address that cannot be used and for a log that cannot be written: a request is answered and recorded, or the server
-    ends.
+    `log` gets one JSON line per request, as it ends; `script` answers what its rules match; at `kv_events` is published
+    what the cache stores and removes. Raises BadInput for an address that cannot be used and for a log that cannot be
+    written: a request is answered and recorded, or the server ends.
     """
     with contextlib.ExitStack() as stack:
-        live = LiveEngine(settings, model=MODEL, log=_opened(log, stack))
+        publisher = None
+        if kv_events is not None:
+            publisher = KvPublisher(kv_events, settings.cache.page)
+            stack.callback(publisher.close)
+        live = LiveEngine(settings, model=MODEL, log=_opened(log, stack), publisher=publisher)
         runner = web.AppRunner(
             Server(live, script).app(),
             handler_cancellation=True,
@@ -75,6 +81,7 @@ def running(
     port: int = 0,
     log: Path | None = None,
     script: Script | None = None,
+    kv_events: str | None = None,
 ) -> Iterator[str]:
     """A server in a thread of its own for as long as the context lasts; gives its base URL.
 
@@ -89,7 +96,7 @@ def running(
         def ready(url: str) -> None:
             started.set_result((loop, stop, url))
 
-        await serve(settings, host=host, port=port, log=log, ready=ready, stop=stop, script=script)
+        await serve(settings, host=host, port=port, log=log, ready=ready, stop=stop, script=script, kv_events=kv_events)
 
     def run() -> None:
         try:

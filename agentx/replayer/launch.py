@@ -115,6 +115,7 @@ def _endpoint(launch: Launch, recipe: Recipe) -> Endpoint:
         gpus=launch.gpus,
         price=launch.price,
         metrics=launch.metrics,
+        kv_events=launch.kv_events,
     )
 
 

@@ -14,8 +14,10 @@ from pathlib import Path
 from aiohttp import ClientSession
 
 from agentx.errors import BadInput
+from agentx.replayer.beside import recorded_beside
 from agentx.replayer.counters import Scraper
 from agentx.replayer.folder import Facts
+from agentx.replayer.kv_recorder import CONNECT
 from agentx.replayer.lockstep import Course, left_out_notes, schedule_of, told_of
 from agentx.replayer.order import fates_of, source_of
 from agentx.replayer.progress import Progress
@@ -73,8 +75,9 @@ class Playing:
             )
             for note in self.notes:
                 writer.note(note)
-            with self._signals(driver.stop):
-                await driver.run()
+            async with recorded_beside(self.endpoint, self.out, clock, writer.note):
+                with self._signals(driver.stop):
+                    await driver.run()
             for note in (*source.found.notes(), *left_out_notes(schedule), *self.ending()):
                 writer.note(note)
             schedule.check_integrity()
@@ -92,19 +95,21 @@ class Playing:
         async with processes(jobs) as links:
             crew = Coordinator(links, plan.rules)
             told = [{"pid": ready.pid, "node": ready.node} for ready in await crew.ready()]
-            settings, start = {**self.facts.settings(), "workers": told}, time.monotonic() + LEAD
+            ahead = LEAD + (CONNECT if self.endpoint.kv_events else 0.0)
+            settings, start = {**self.facts.settings(), "workers": told}, time.monotonic() + ahead
 
             def clock() -> float:
                 return time.monotonic() - start
 
-            writer = ResultsWriter(self.out, settings, time.time() + LEAD)
+            writer = ResultsWriter(self.out, settings, time.time() + ahead)
             with contextlib.closing(writer):
                 for note in (*self.notes, *split_words(plan.load, count)):
                     writer.note(note)
                 scraper = Scraper(self.session, self.endpoint.metrics_urls, clock, self.endpoint.roles)
                 progress = Progress(clock, plan.measure.sessions, wanted=options.progress)
-                with self._signals(crew.stop):
-                    await lead(crew, clock, [start] * count, Sampler(scraper, writer), progress)
+                async with recorded_beside(self.endpoint, self.out, clock, writer.note):
+                    with self._signals(crew.stop):
+                        await lead(crew, clock, [start] * count, Sampler(scraper, writer), progress)
                 for note in (*crew.told().notes(), *self.ending()):
                     writer.note(note)
                 writer.end(crew.outcome, clock(), crew.facts(plan.measure.seconds))

@@ -45,13 +45,27 @@ def _url(value: object) -> str:
 Url = Annotated[str, pydantic.BeforeValidator(_url)]
 
 
+def _listed(value: object) -> object:
+    return [value] if isinstance(value, str) else value
+
+
+def _zmq(value: object) -> str:
+    if not isinstance(value, str) or not re.fullmatch(r"tcp://[^/*]+:\d{1,5}|ipc://.+", value):
+        raise ValueError("should be where the server publishes, such as tcp://127.0.0.1:5557")
+    return value
+
+
+Zmq = Annotated[str, pydantic.BeforeValidator(_zmq)]
+
+
 class Server(Strict):
     """What there is to say of any server. `gpus` and `price` only divide figures; `model` null: what `/v1/models` lists
     first.
 
     `headers` go with every request; `{session}` in a value is the session's name, so that a router keeps its turns
     together. `metrics` null: `/metrics` of each address. Of prefill and decode pools the addresses are given by role,
-    so that a request that passes both is counted once.
+    so that a request that passes both is counted once. `kv_events` are addresses at which a server publishes what its
+    cache stores and removes.
     """
 
     model: str | None = None
@@ -60,6 +74,7 @@ class Server(Strict):
     gpus: int | None = Field(default=None, ge=1)
     price: Price = Price()
     metrics: list[Url] | dict[Role, list[Url]] | None = None
+    kv_events: Annotated[list[Zmq], pydantic.BeforeValidator(_listed)] = Field(default=[])
 
 
 class Endpoint(Server):

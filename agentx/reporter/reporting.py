@@ -10,6 +10,7 @@ from agentx.replayer.slo import Slo
 from agentx.reporter.about import About, about
 from agentx.reporter.blame import Blame, blame
 from agentx.reporter.blame_text import blame_blocks, blame_document
+from agentx.reporter.cache_events import CacheEvents, cache_events_blocks, cache_events_document, cache_events_of
 from agentx.reporter.cost import Cost, check_price, cost_blocks, cost_document, cost_of
 from agentx.reporter.document import document
 from agentx.reporter.findings import Finding, findings
@@ -35,6 +36,7 @@ class Report:
     grouped: Grouped
     blame: Blame
     judged: Judged
+    cache: CacheEvents | None
 
     def text(self) -> str:
         """For a terminal: ASCII, at most 100 columns."""
@@ -55,6 +57,7 @@ class Report:
             *losses_blocks(self.losses),
             *blame_blocks(self.blame, self.about.started),
             *groups_blocks(self.grouped),
+            *(cache_events_blocks(self.cache) if self.cache else ()),
             *cost_blocks(self.cost),
         ]
 
@@ -65,6 +68,7 @@ class Report:
             "reuse_by": groups_document(self.grouped),
             "cost": cost_document(self.cost),
             "slo": slo_document(self.judged),
+            "cache_events": cache_events_document(self.cache) if self.cache else None,
         }
 
 
@@ -80,7 +84,7 @@ def report(run: RunResults | Path | str, *, price: float | None = None, slo: Slo
     what, metrics = about(results), measure(results)
     cost = cost_of(results, metrics, check_price(price))
     objectives = slo_in(results).under(slo or Slo())
-    losses = losses_of(results, metrics)
+    losses, window = losses_of(results, metrics), metrics.throughput.window
     return Report(
         what,
         metrics,
@@ -90,4 +94,5 @@ def report(run: RunResults | Path | str, *, price: float | None = None, slo: Slo
         grouped(metrics.reuse),
         blame(results, losses, objectives.turn.ttft),
         judge(results, metrics, objectives),
+        cache_events_of(results, None if window is None else (window.start, window.stop)),
     )
