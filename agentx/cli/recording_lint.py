@@ -22,6 +22,7 @@ WHOLE = 1.0  # the same where times are whole seconds
 LONGEST_GAP = 6 * 3600.0
 RUN = 5  # calls in a row with equal lengths, from which it is no accident
 LEAST_TIMES, LEAST_SESSIONS = 10, 10  # of which a share is worth a finding
+_NOT_CALLS = frozenset({"lines", "events", "spans", "messages"})  # rows that are dropped for what they are
 Found = tuple[str, str, str]  # level, rule, where
 
 
@@ -65,7 +66,7 @@ class Recording:
 
     def _opening(self, session: Session) -> None:
         runs = session.runs(0) if session.turns else []
-        self.openings[runs[0].stream if runs else None] += 1
+        self.openings[(runs[0].stream, runs[0].start) if runs else None] += 1
 
     def _clock(self, session: Session) -> None:
         before: dict[int, float] = {}
@@ -172,6 +173,8 @@ def _told(header: Header) -> Iterator[Found]:
         if isinstance(what, str) and what.startswith("request that was not streamed"):
             yield "note", f"noted when it was made: {what}", f"{count} requests"
     for kind, reasons in sorted((losses.get("dropped") or {}).items()):
+        if kind in _NOT_CALLS:
+            continue
         for reason, count in sorted(reasons.items()) if isinstance(reasons, dict) else ():
             yield "note", f"dropped when it was made: {reason}", f"{count} {kind}"
 

@@ -159,6 +159,10 @@ class Composer:
             return None
         if parent.model != woven.model:
             return TurnEvent("model_switch")
+        layers = {self.items.known[number].layer for number in this.turn.numbers[this.shared :]}
+        if woven.isl < parent.isl and this.how == "prefix" and "user" in layers:
+            # All that it showed is still there, and yet it is shorter: the reasoning of earlier turns was left out.
+            return TurnEvent("think_strip", before=parent.isl)
         if woven.isl < parent.isl and this.how in ("partial", "agent", "tool"):
             kept = sum(piece.tokens for piece in parent.pieces[: woven.prompt.keep])
             return TurnEvent("compaction" if kept else "reset", before=parent.isl, kept=kept)
