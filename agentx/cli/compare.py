@@ -17,6 +17,7 @@ EPILOG = """examples:
   agentx compare before/ after/                                one pair: ratios without intervals
   agentx compare before/ small/ large/                         the first against each of the others
   agentx compare --a a1/ a2/ a3/ --b b1/ b2/ b3/               repeats of two sides: 95 % t-intervals between runs
+  agentx compare --a a1/ a2/ a3/ --b b1/ b2/ b3/ --decide      do they decide, or how many hours more
   agentx compare before/ after/ --strict --json > compare.json
   agentx compare run/ --reference inferencex-mi325x-glm-5.2-fp8             beside published figures
 
@@ -33,6 +34,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--reference", metavar="NAME", help="published figures ('agentx list references') or a path")
     parser.add_argument("--row", metavar="ROW", help="of the reference (default: those of as many sessions, else all)")
     parser.add_argument("--price", type=float, metavar="USD", help="per GPU and hour (default: each target's own)")
+    parser.add_argument(
+        "--decide", metavar="FIGURE", nargs="?", const="output_tokens_per_second",
+        help="a sequential test over the repeats: which side is higher in FIGURE (default: %(const)s), or how many "
+        "more runs it would take",
+    )  # fmt: skip
     parser.add_argument("--strict", action="store_true", help="refuse (exit 5) a pair that is not comparable")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="one JSON document (schema agentx/compare/1)")
@@ -51,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
 def _compared(args: argparse.Namespace) -> Comparison:
     from agentx.reporter.compare import compare
 
-    found = compare(_sides(args), price=args.price)
+    found = compare(_sides(args), price=args.price, decide_on=args.decide)
     if args.strict:
         found.check()
     return found

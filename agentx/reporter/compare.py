@@ -9,18 +9,26 @@ from __future__ import annotations
 
 import string
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from agentx.errors import BadInput, InvalidMeasurement
 from agentx.reporter.compare_caveats import Side
+from agentx.reporter.compare_decide import Decision, decide, decision_blocks, decision_document
 from agentx.reporter.compare_document import document
 from agentx.reporter.compare_figures import measured
+from agentx.reporter.compare_neighbours import (
+    Neighbour,
+    neighbour_caveats,
+    neighbour_rows,
+    neighbours_document,
+    neighbours_of,
+)
 from agentx.reporter.compare_pair import Pair, pair_of
 from agentx.reporter.compare_text import blocks
 from agentx.reporter.cost import check_price
-from agentx.reporter.table import as_markdown, as_text
+from agentx.reporter.table import Block, Heading, Table, as_markdown, as_text
 from agentx.results import RunResults, read_results
 
 
@@ -30,18 +38,33 @@ class Comparison:
 
     sides: tuple[Side, ...]
     pairs: tuple[Pair, ...]
+    neighbours: tuple[Neighbour, ...] = ()
+    decisions: tuple[Decision, ...] = ()
 
     def text(self) -> str:
         """For a terminal."""
-        return as_text(blocks(self.sides, self.pairs))
+        return as_text(self._blocks())
 
     def markdown(self) -> str:
         """The same for a pull request."""
-        return as_markdown(blocks(self.sides, self.pairs))
+        return as_markdown(self._blocks())
 
     def document(self) -> dict[str, Any]:
         """The JSON document (`schema: agentx/compare/1`), as plain values."""
-        return document(self.sides, self.pairs)
+        return {
+            **document(self.sides, self.pairs),
+            "neighbours": neighbours_document(self.neighbours),
+            "decisions": [decision_document(one) for one in self.decisions],
+        }
+
+    def _blocks(self) -> list[Block]:
+        found = blocks(self.sides, self.pairs)
+        if self.neighbours:
+            columns = ("neighbour / compared", "output, tok/s", "TTFT p90", "reuse")
+            found += [Heading("Runs next to these"), Table(columns, tuple(neighbour_rows(self.neighbours)))]
+        for one in self.decisions:
+            found += decision_blocks(one)
+        return found
 
     def check(self) -> None:
         """Raises InvalidMeasurement when a finding makes a pair not comparable."""
@@ -50,11 +73,14 @@ class Comparison:
             raise InvalidMeasurement("not comparable. " + " ".join(broken))
 
 
-def compare(sides: Sequence[Sequence[RunResults | Path | str]], *, price: float | None = None) -> Comparison:
+def compare(
+    sides: Sequence[Sequence[RunResults | Path | str]], *, price: float | None = None, decide_on: str | None = None
+) -> Comparison:
     """At least two sides of at least one run each: results, or their folders.
 
-    `price` in dollars per GPU-hour stands for every target's own. Raises BadInput for fewer sides, for a price that
-    is not above 0, for a folder that is no run, and for a folder that is given twice.
+    `price` in dollars per GPU-hour stands for every target's own. `decide_on`: a figure on which the repeats are to
+    decide (see compare_decide). Runs that lie beside the compared ones are looked at for a cliff. Raises BadInput for
+    fewer sides, for a price that is not above 0, for a folder that is no run or is given twice, and for no such figure.
     """
     if len(sides) < 2 or not all(sides):
         raise BadInput("two sides are needed, each of at least one run")
@@ -64,7 +90,14 @@ def compare(sides: Sequence[Sequence[RunResults | Path | str]], *, price: float 
         Side(label, tuple(measured(run if isinstance(run, RunResults) else read_results(run), rate) for run in side))
         for label, side in zip(string.ascii_uppercase, sides, strict=False)
     )
-    return Comparison(made, tuple(pair_of(made[0], other) for other in made[1:]))
+    neighbours = neighbours_of(made)
+    pairs = []
+    for other in made[1:]:
+        pair = pair_of(made[0], other)
+        beside = [one for one in neighbours if one.side in (pair.a.label, pair.b.label)]
+        pairs.append(replace(pair, caveats=(*pair.caveats, *neighbour_caveats(beside))))
+    decisions = () if decide_on is None else tuple(decide(pair, decide_on) for pair in pairs)
+    return Comparison(made, tuple(pairs), neighbours, decisions)
 
 
 def _check_apart(folders: Sequence[Path]) -> None:

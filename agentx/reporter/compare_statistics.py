@@ -20,7 +20,7 @@ LEVEL = 0.95
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """Other over baseline; None where a figure is unknown or not above 0. `low`, `high`: the LEVEL interval."""
+    """Other over baseline; None where a figure is unknown or not above 0. `low`, `high`: the interval."""
 
     ratio: float | None
     low: float | None = None
@@ -37,7 +37,7 @@ def typical(values: Sequence[float | None]) -> float | None:
     return math.exp(fmean(math.log(value) for value in known))
 
 
-def estimate(baseline: Sequence[float | None], other: Sequence[float | None]) -> Estimate:
+def estimate(baseline: Sequence[float | None], other: Sequence[float | None], level: float = LEVEL) -> Estimate:
     """The ratio of two sides' runs, with an interval where both have MINIMUM runs that differ at all."""
     logs = [[math.log(value) for value in side if value is not None and value > 0] for side in (baseline, other)]
     if any(not own or len(own) < len(side) for own, side in zip(logs, (baseline, other), strict=True)):
@@ -52,7 +52,7 @@ def estimate(baseline: Sequence[float | None], other: Sequence[float | None]) ->
     if error <= 0:  # repeats to the last byte: how runs spread was not seen
         return Estimate(ratio)
     freedom = error**2 / sum(part**2 / (len(own) - 1) for part, own in zip(parts, logs, strict=True))
-    reach = student_quantile((1 + LEVEL) / 2, freedom) * math.sqrt(error)
+    reach = student_quantile((1 + level) / 2, freedom) * math.sqrt(error)
     return Estimate(ratio, math.exp(centre - reach), math.exp(centre + reach))
 
 
