@@ -44,6 +44,8 @@ def read(path: Path, books: Books, digest: Any) -> Iterator[Session]:
     if isinstance(value, dict) and value.get("filetype") == RECIPE:
         hint = "write a workload spec: turns.user, tokens.first_message, tokens.message, tokens.reply, layers.system"
         raise BadInput(f"this is a recipe ({RECIPE}), it holds no conversation", file=path, hint=hint)
+    if isinstance(value, dict) and {"messages", "conversations"} & value.keys():
+        value = [value]  # one conversation on its own
     if not isinstance(value, list):
         raise BadInput(f"not a list of conversations: this looks like {looks_like(value)}", file=path)
     for number, item in enumerate(value, start=1):

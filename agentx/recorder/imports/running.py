@@ -52,7 +52,10 @@ def import_files(
         for file in files(paths, format.endings):
             digest = hashlib.sha256()
             for session in format.sessions(file, books, digest):
-                draft.session(replace(session, id=unique(session.id, names, books)))
+                try:
+                    draft.session(replace(session, id=unique(session.id, names, books)))
+                except BadInput as error:  # such as a name that no UTF-8 holds
+                    raise BadInput(f"session {session.id!r}: {error}", file=file) from None
                 if progress is not None:
                     progress()
             digests.append(digest.hexdigest())

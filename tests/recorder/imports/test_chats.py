@@ -75,3 +75,13 @@ def test_a_recipe_is_refused_with_the_way_out(tmp_path: Path) -> None:
 def test_what_is_no_conversation_is_refused_with_its_place(tmp_path: Path, value: Any, message: str) -> None:
     with pytest.raises(BadInput, match=message):
         imported(tmp_path, value)
+
+
+def test_a_name_that_no_utf8_holds_is_refused_with_its_file(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match=r"in\.json: session '\\ud800': a session frame holds a value that cannot be"):
+        imported(tmp_path, [{"id": "\ud800", "messages": said(("user", "a"), ("assistant", "b"))}])
+
+
+def test_one_conversation_on_its_own_is_a_file_too(tmp_path: Path) -> None:
+    (session,), _ = imported(tmp_path, {"id": "x", "messages": said(("user", "a"), ("assistant", "b"))})
+    assert session.id == "x"
