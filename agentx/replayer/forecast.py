@@ -36,6 +36,7 @@ from agentx.replayer.starts import CALL, PER_TOKEN
 from agentx.replayer.targets import Launch, request_headers
 
 HOUR = 3600.0
+STATED = "nothing was started: context, pool and page are what the launch target's command says"
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +149,7 @@ def _forecast(order: Order, facts: Facts) -> Forecast:
         dollars=None if price is None or settings.gpus is None else hours * price * settings.gpus,
         fixed=measure.seconds is None and measure.turns is None and plan.wire != "messages",
         template_known=facts.template is not None or plan.wire not in ("chat", "messages"),
-        notes=order.notes,
+        notes=(*order.notes, *([STATED] if isinstance(settings, Launch) else [])),
     )
 
 

@@ -75,9 +75,14 @@ def sglang_version(facts: Mapping[str, Any]) -> tuple[int, ...] | None:
 
 
 async def told_by(session: aiohttp.ClientSession, base: str) -> dict[str, Any]:
-    """What a server's `/server_info` tells; empty for one that does not answer."""
+    """What a server's `/server_info` tells that says what was measured; empty for one that does not answer."""
+    return _picked(await all_told_by(session, base))
+
+
+async def all_told_by(session: aiohttp.ClientSession, base: str) -> dict[str, Any]:
+    """All that it tells, secrets (`api_key`) too."""
     info = await _ask(session, "GET", f"{base}/server_info") or await _ask(session, "GET", f"{base}/get_server_info")
-    return _picked(info) if isinstance(info, dict) else {}
+    return info if isinstance(info, dict) else {}
 
 
 def _picked(info: Mapping[str, Any]) -> dict[str, Any]:

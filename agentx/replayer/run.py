@@ -115,7 +115,7 @@ async def _run(order: Order, served: Serving, options: Options) -> None:
         words = None if embedded else await confirmed_words(session, endpoint.base, server["model"])
         if words is None and not embedded and plan.wire not in TEXT_WIRES:
             raise BadInput(f"{endpoint.base} has no /tokenize, so its token ids are not known", hint="wire: chat")
-        await served.warm_up(session, order, server, words)
+        await served.prepare(session, order, server, words)
         proof = [await _prove(plan, session, base, server, words) for base in endpoint.bases if options.cold]
         copied = copy_trace(order.trace, order.out, always=order.made)
         course = options.course

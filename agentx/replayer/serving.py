@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import sys
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
@@ -16,8 +17,11 @@ from agentx.replayer.acceptance import launched_notes, server_environment
 from agentx.replayer.launch import Launched, launched
 from agentx.replayer.launch_warm import warm_up
 from agentx.replayer.order import Order
-from agentx.replayer.targets import Endpoint, Launch
+from agentx.replayer.probe import all_told_by
+from agentx.replayer.targets import NOT_KEPT, Endpoint, Launch, is_secret
 from agentx.replayer.wires import Wire
+
+SERVER_INFO = "server_info.json"
 
 
 @dataclass(slots=True)
@@ -28,13 +32,19 @@ class Serving:
     launched: Launched | None = None
     notes: list[str] = field(default_factory=list)
 
-    async def warm_up(
+    async def prepare(
         self, session: ClientSession, order: Order, server: Mapping[str, Any], words: WordList | None
     ) -> None:
-        """What a server that was just started needs before a run; nothing for another. Raises Unreachable."""
+        """What a server that was just started needs before a run; nothing for another. Raises Unreachable.
+
+        All that it says of itself is written to `server_info.json`, without secrets.
+        """
         settings, plan = order.target.settings, order.plan
         if self.launched is None or not isinstance(settings, Launch):
             return
+        told = await all_told_by(session, self.endpoint.base)
+        kept = {name: NOT_KEPT if is_secret(name) and value else value for name, value in told.items()}
+        (order.out / SERVER_INFO).write_text(json.dumps(kept, indent=1, default=str) + "\n", encoding="utf-8")
         self.notes += launched_notes(plan.acceptance, server)
         if settings.jit_warmup:
             wire = Wire(plan.wire, server["model"])

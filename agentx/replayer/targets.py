@@ -26,7 +26,7 @@ SESSION_HEADER = "X-Session-ID"
 Role = Literal["prefill", "decode"]  # of a server that does one half of the work
 NOT_KEPT = "(not kept)"
 _SECRET = re.compile(r"auth|key|token|secret|cookie|password", re.IGNORECASE)
-_PUBLIC = re.compile(r"token_mode$|tokens$|routing-key$", re.IGNORECASE)  # their names only look like it
+_PUBLIC = re.compile(r"token_mode$|tokens(_|$)|tokeniz|routing-key$", re.IGNORECASE)  # their names only look like it
 
 
 def _url(value: object) -> str:

@@ -33,7 +33,7 @@ async def test_a_server_that_was_there(order):
     async with serving(order("http://127.0.0.1:9"), progress=False) as served:
         assert served.endpoint.base == "http://127.0.0.1:9"
         assert (served.facts, served.notes, served.ending()) == ({}, [], [])
-        await served.warm_up(None, order("http://127.0.0.1:9"), {}, None)  # nothing is asked of it
+        await served.prepare(None, order("http://127.0.0.1:9"), {}, None)  # nothing is asked of it
 
 
 async def test_an_embedded_engine(order):
@@ -72,14 +72,14 @@ async def test_acceptance_that_the_launched_server_cannot_have(order, tmp_path):
         f"environment: {{PYTHONPATH: {ROOT}}}\njit_warmup: false\n"
     )
     asked = order(str(own), "acceptance={length: 2, tokens: real-draft-token}")
-    async with serving(asked, progress=False) as served:
+    async with serving(asked, progress=False) as served, open_session() as session:
         with pytest.raises(BadInput, match="needs a chain of drafts"):
-            await served.warm_up(None, asked, NGRAM, None)
-        before = len(served.notes)
-        await served.warm_up(
-            None, asked, {**NGRAM, "speculative_algorithm": "EAGLE", "speculative_eagle_topk": 1}, None
-        )
+            await served.prepare(session, asked, NGRAM, None)
+        before, eagle = len(served.notes), {**NGRAM, "speculative_algorithm": "EAGLE"}
+        await served.prepare(session, asked, {**eagle, "speculative_eagle_topk": 1}, None)
         (note,) = served.notes[before:]
         assert note.endswith("SGLANG_SIMULATE_ACC_TOKEN_MODE=real-draft-token")
-        await served.warm_up(None, asked, {**NGRAM, "speculative_algorithm": "EAGLE", "version": "0.5.9"}, None)
-        assert served.notes[-1].endswith("whether it reads all three is not known")
+        await served.prepare(session, asked, {**eagle, "version": "0.5.9"}, None)
+    assert served.notes[-1].endswith("whether it reads all three is not known")
+    told = json.loads((tmp_path / "run" / "server_info.json").read_text())
+    assert told["settings"]["cache"]["pool"] == told["max_total_num_tokens"] == 200000

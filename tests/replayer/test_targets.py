@@ -148,6 +148,7 @@ def test_addresses_that_cannot_be_used(tmp_path, lines, says):
     ("name", "secret"),
     [
         ("HF_TOKEN", True), ("OPENAI_API_KEY", True), ("--api-key", True), ("Cookie", True),
+        ("api_key", True), ("tokenizer_path", False), ("max_tokens_per_step", False),
         ("SGLANG_SIMULATE_ACC_TOKEN_MODE", False), ("--max-total-tokens", False), ("X-SMG-Routing-Key", False),
     ],
 )  # fmt: skip
