@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 from agentx.core import Header
 from agentx.errors import BadInput
+from agentx.replayer.client import open_session
 from agentx.replayer.order import order_of
 from agentx.replayer.serving import serving
 from agentx.trace import TraceWriter
