@@ -82,6 +82,6 @@ async def test_acceptance_that_the_launched_server_cannot_have(order, tmp_path):
         (note,) = served.notes[before:]
         assert note.endswith("SGLANG_SIMULATE_ACC_TOKEN_MODE=real-draft-token")
         await served.prepare(session, asked, {**eagle, "version": "0.5.9"}, None)
-    assert served.notes[-1].endswith("whether it reads all three is not known")
+        assert served.notes[-1].endswith("whether it reads all three is not known")
     told = json.loads((tmp_path / "run" / "server_info.json").read_text())
     assert told["settings"]["cache"]["pool"] == told["max_total_num_tokens"] == 200000
