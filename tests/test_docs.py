@@ -90,6 +90,20 @@ def test_the_commands_of_searching_work_in_order(tmp_path: Path, environment: di
     assert "Sent in another run's order: B in that of a-run" in (tmp_path / "compared.txt").read_text()
 
 
+def test_the_commands_of_importing_work_in_order(tmp_path: Path, environment: dict[str, str]) -> None:
+    """One example per source; the export without a call is refused, all others become traces."""
+    script = "".join(blocks(ROOT / "docs/howto-import.md", "sh"))
+    environment = {**environment, "AGENTX_KEYS": str(tmp_path / "keys")}
+    result = subprocess.run(
+        ["bash", "-ec", script], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert len(list(tmp_path.glob("*.trace"))) == 15
+    assert "nothing.json: 0 model calls that can be used" in result.stderr
+    assert "no model call, as it says" in result.stdout
+    assert "mine.trace: 1 sessions, 2 turns, no errors" in result.stdout
+
+
 def test_every_link_of_the_documents_leads_somewhere() -> None:
     dead = []
     for document in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]:
