@@ -22,6 +22,7 @@ EPILOG = """examples:
   agentx replay a.trace --target http://127.0.0.1:30000 --sweep load.sessions=1,2,4,8 -o sweep/
   agentx replay a.trace --target http://127.0.0.1:30000 --cold prove   with a cache that is known to be empty
   agentx replay a.trace --sessions 256 --workers 4                     four processes, 64 of the sessions each
+  agentx replay a.trace --target http://server:30000 --workers 8 --ray auto  the workers are actors of a Ray cluster
 
 Without a plan every session is played once, one at a time, with pauses scaled and capped so that they end in minutes.
 The report goes to stdout. Ctrl-C ends the run and writes its books; again, it ends the process.
@@ -49,6 +50,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--workers", type=int, default=1, metavar="N", help="processes that share the plan (default: %(default)s)"
     )
+    parser.add_argument(
+        "--ray",
+        metavar="ADDRESS",
+        help="let the workers be actors of the Ray cluster there (auto: the one of this node)",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -62,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
         args,
         sets,
         simulated=False,
-        more={"cold": args.cold is not None, "order_from": args.order_from, "workers": args.workers},
+        more={"cold": args.cold is not None, "order_from": args.order_from, "workers": args.workers, "ray": args.ray},
     )
     return _replay(args, sets) if code is None else code
 
@@ -73,7 +79,8 @@ def _replay(args: argparse.Namespace, sets: list[str]) -> int:
     out = None if args.out is None else Path(args.out)
     result = replay(
         args.trace, plan=args.plan, target=args.target, out=out, sets=sets, salt=args.salt,
-        cold=args.cold is not None, order_from=args.order_from, workers=args.workers, progress=True, signals=True,
+        cold=args.cold is not None, order_from=args.order_from, workers=args.workers, ray=args.ray,
+        progress=True, signals=True,
     )  # fmt: skip
     print(f"agentx replay: results in {result.folder}", file=sys.stderr)
     from agentx.reporter.reporting import report  # only now: the first request should not wait for it

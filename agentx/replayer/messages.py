@@ -92,6 +92,19 @@ class Over(NamedTuple):
     empty: int
 
 
+class Written(NamedTuple):
+    """Frames of the worker's records, where it has no file of its own to write them into."""
+
+    frames: bytes
+
+
+class Offset(NamedTuple):
+    """By how many seconds the clock at the other end is ahead of this one, give or take `uncertainty`."""
+
+    seconds: float
+    uncertainty: float
+
+
 class Link(Protocol):
     """One end of what carries messages."""
 
@@ -100,6 +113,9 @@ class Link(Protocol):
 
     async def hear(self) -> Any:
         """The next message; None: the other one is gone."""
+
+    async def offset(self) -> Offset:
+        """How the monotonic clocks at the two ends are to each other."""
 
 
 class PipeLink:
@@ -118,6 +134,9 @@ class PipeLink:
 
     async def hear(self) -> Any:
         return await self._heard.get()
+
+    async def offset(self) -> Offset:
+        return Offset(0.0, 0.0)  # processes of one machine share its clock
 
     def _read(self) -> None:
         try:

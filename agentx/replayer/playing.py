@@ -21,11 +21,12 @@ from agentx.replayer.kv_recorder import CONNECT
 from agentx.replayer.lockstep import Course, left_out_notes, schedule_of, told_of
 from agentx.replayer.order import fates_of, source_of
 from agentx.replayer.progress import Progress
+from agentx.replayer.ray_workers import actors
 from agentx.replayer.sampling import Sampler
 from agentx.replayer.split import Part, split_words
 from agentx.replayer.targets import Endpoint
 from agentx.replayer.worker import Job, driver_of
-from agentx.replayer.workers import LEAD, Coordinator, lead, processes
+from agentx.replayer.workers import LEAD, Coordinator, about, check_nodes, drifted, lead, processes
 from agentx.results import ResultsWriter
 
 
@@ -36,6 +37,7 @@ class Options:
     cold: bool = False
     course: Course | None = None
     workers: int = 1
+    ray: str | None = None
     progress: bool = False
     signals: bool = False
 
@@ -92,11 +94,13 @@ class Playing:
         plan, count, run_id, options = self.facts.plan, self.options.workers, secrets.token_hex(4), self.options
         parts = [Part(each, count) for each in range(count)]
         jobs = [Job(part, self.facts, self.endpoint, headers, run_id, self.out, options.progress) for part in parts]
-        async with processes(jobs) as links:
+        async with processes(jobs) if options.ray is None else actors(jobs, options.ray) as links:
             crew = Coordinator(links, plan.rules)
-            told = [{"pid": ready.pid, "node": ready.node} for ready in await crew.ready()]
+            told = await crew.ready()
+            check_nodes(told, self.endpoint)
+            offsets = [await link.offset() for link in links]
             ahead = LEAD + (CONNECT if self.endpoint.kv_events else 0.0)
-            settings, start = {**self.facts.settings(), "workers": told}, time.monotonic() + ahead
+            settings, start = {**self.facts.settings(), "workers": about(told, offsets)}, time.monotonic() + ahead
 
             def clock() -> float:
                 return time.monotonic() - start
@@ -107,12 +111,17 @@ class Playing:
                     writer.note(note)
                 scraper = Scraper(self.session, self.endpoint.metrics_urls, clock, self.endpoint.roles)
                 progress = Progress(clock, plan.measure.sessions, wanted=options.progress)
+                starts = [start + offset.seconds for offset in offsets]
                 async with recorded_beside(self.endpoint, self.out, clock, writer.note):
                     with self._signals(crew.stop):
-                        await lead(crew, clock, [start] * count, Sampler(scraper, writer), progress)
+                        await lead(crew, clock, starts, Sampler(scraper, writer), progress)
                 for note in (*crew.told().notes(), *self.ending()):
                     writer.note(note)
-                writer.end(crew.outcome, clock(), crew.facts(plan.measure.seconds))
+                facts = crew.facts(plan.measure.seconds)
+                if (apart := await drifted(crew, offsets)) > 0:
+                    facts["clocks_drifted"] = apart
+                    writer.note(f"the clocks of the workers' machines went {apart * 1000:.1f} ms apart during the run")
+                writer.end(crew.outcome, clock(), facts)
         if crew.error is not None:
             raise BadInput(crew.error)
 

@@ -49,13 +49,14 @@ def replay(
     cold: bool = False,
     order_from: str | Path | None = None,
     workers: int = 1,
+    ray: str | None = None,
     progress: bool = False,
     signals: bool = False,
 ) -> RunResults:
     """Replay a trace and return the run, which is also in the folder `out`. See `areplay`."""
     run = areplay(
         trace, plan=plan, target=target, out=out, sets=sets, salt=salt, cold=cold, order_from=order_from,
-        workers=workers, progress=progress, signals=signals,
+        workers=workers, ray=ray, progress=progress, signals=signals,
     )  # fmt: skip
     return asyncio.run(run)
 
@@ -71,6 +72,7 @@ async def areplay(
     cold: bool = False,
     order_from: str | Path | None = None,
     workers: int = 1,
+    ray: str | None = None,
     progress: bool = False,
     signals: bool = False,
 ) -> RunResults:
@@ -80,8 +82,9 @@ async def areplay(
     plan, and of the target behind `target.`. `salt` repeats another run's words. `cold`: prove first that the cache can
     be seen and emptied, and begin with an empty one. `out` None: a new folder here.
     `order_from`: another run of this trace, in whose order the turns are sent (`lockstep.py`).
-    `workers` processes share the plan. `progress` says on stderr what was chosen, and shows a bar if that is a
-    terminal. `signals`: SIGINT and SIGTERM end the run, whose books are written.
+    `workers` processes share the plan, or as many actors on the Ray cluster at the address `ray`. `progress` says on
+    stderr what was chosen, and shows a bar if that is a terminal. `signals`: SIGINT and SIGTERM end the run, whose
+    books are written.
     A failed turn is data and raises nothing. Raises BadInput, and Unreachable and InvalidMeasurement (of `cold`) before
     anything is written.
     """
@@ -95,11 +98,11 @@ async def areplay(
         check_workers(order.plan.load, workers)
         check_installed(getattr(order.target.settings, "kv_events", ()))
         course = course_of(order_from, order.trace)
-        if course is not None and workers > 1:
+        if course is not None and (workers > 1 or ray):
             raise BadInput(
                 "--order-from is one order of all turns: it cannot be split over workers", hint="--workers 1"
             )
-        options = Options(cold=cold, course=course, workers=workers, progress=progress, signals=signals)
+        options = Options(cold=cold, course=course, workers=workers, ray=ray, progress=progress, signals=signals)
         async with serving(order, progress=progress) as served:
             await _run(order, served, options)
     return read_results(folder)
@@ -124,7 +127,7 @@ async def _run(order: Order, served: Serving, options: Options) -> None:
         facts = Facts(plan, order.target, order.trace, order.salt, server, words, copied, embedded, more)
         notes = (*order.notes, *(() if course is None else (course.note,)), *served.notes, *proof, *_words_note(facts))
         playing = Playing(facts, order.out, endpoint, session, notes, served.ending, options)
-        await (playing.together(headers) if options.workers > 1 else playing.alone())
+        await (playing.together(headers) if options.workers > 1 or options.ray else playing.alone())
 
 
 async def _prove(

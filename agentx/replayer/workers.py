@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import math
 import os
+import platform
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -18,6 +19,8 @@ from dataclasses import dataclass, field
 from multiprocessing import Pipe
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from yarl import URL
 
 import agentx
 from agentx.errors import BadInput
@@ -30,6 +33,7 @@ from agentx.replayer.messages import (
     Go,
     Idle,
     Link,
+    Offset,
     Over,
     Pass,
     PipeLink,
@@ -42,6 +46,7 @@ from agentx.replayer.moves import Rules
 from agentx.replayer.progress import Progress
 from agentx.replayer.sampling import Sampler
 from agentx.replayer.schedule import NUDGE
+from agentx.replayer.targets import Endpoint
 from agentx.replayer.worker import Job
 
 GRACE = 10.0  # s that a worker has to write its books when its coordinator has gone on
@@ -197,6 +202,44 @@ class Coordinator:
         for worker, link in enumerate(self.links):
             if worker not in self.over:
                 link.tell(message)
+
+
+def check_nodes(told: Sequence[Ready], endpoint: Endpoint) -> None:
+    """Raises BadInput where a worker is of another agentx, or cannot reach a server that only this machine can."""
+    local = next((base for base in endpoint.bases if URL(base).host in ("127.0.0.1", "localhost", "::1")), None)
+    for worker, ready in enumerate(told):
+        if ready.version != agentx.__version__:
+            raise BadInput(
+                f"worker {worker} on {ready.node} has agentx {ready.version}, here it is {agentx.__version__}"
+            )
+        if local is not None and ready.node != platform.node():
+            raise BadInput(
+                f"{local} is this machine alone, and worker {worker} is on {ready.node}",
+                hint="name the target by an address that all nodes reach",
+            )
+
+
+def about(told: Sequence[Ready], offsets: Sequence[Offset]) -> list[dict[str, Any]]:
+    """What run.json keeps of the workers; `clock` is by how many seconds that machine's is ahead, give or take."""
+    return [
+        {"pid": ready.pid, "node": ready.node, "clock": offset.seconds, "clock_uncertainty": offset.uncertainty}
+        for ready, offset in zip(told, offsets, strict=True)
+    ]
+
+
+async def drifted(crew: Coordinator, before: Sequence[Offset]) -> float:
+    """By how many seconds the clocks of the workers' machines went apart from this one's, the worst of them.
+
+    What the two measurements cannot tell from nothing is none.
+    """
+    gone = {each.worker for each in crew.lost}
+    worst = 0.0
+    for worker, (link, was) in enumerate(zip(crew.links, before, strict=True)):
+        if worker not in gone:
+            now = await link.offset()
+            apart = abs(now.seconds - was.seconds) - now.uncertainty - was.uncertainty
+            worst = max(worst, apart)
+    return worst
 
 
 async def lead(crew: Coordinator, clock: Clock, starts: Sequence[float], sampler: Sampler, progress: Progress) -> None:
