@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import secrets
 import signal
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -92,7 +93,9 @@ class Playing:
     async def together(self, headers: Mapping[str, str]) -> None:
         """Let several workers play it, a part each."""
         plan, count, run_id, options = self.facts.plan, self.options.workers, secrets.token_hex(4), self.options
-        parts = [Part(each, count) for each in range(count)]
+        parts, split = [Part(each, count) for each in range(count)], split_words(plan.load, count)
+        for note in split if options.progress else ():
+            print(f"agentx replay: {note}", file=sys.stderr)
         jobs = [Job(part, self.facts, self.endpoint, headers, run_id, self.out, options.progress) for part in parts]
         async with processes(jobs) if options.ray is None else actors(jobs, options.ray) as links:
             crew = Coordinator(links, plan.rules)
@@ -107,7 +110,7 @@ class Playing:
 
             writer = ResultsWriter(self.out, settings, time.time() + ahead)
             with contextlib.closing(writer):
-                for note in (*self.notes, *split_words(plan.load, count)):
+                for note in (*self.notes, *split):
                     writer.note(note)
                 scraper = Scraper(self.session, self.endpoint.metrics_urls, clock, self.endpoint.roles)
                 progress = Progress(clock, plan.measure.sessions, wanted=options.progress)

@@ -10,7 +10,7 @@ import pytest
 
 from agentx.errors import BadInput
 from agentx.frames import FrameReader, encode
-from agentx.replayer.messages import Go, Over, Written
+from agentx.replayer.messages import Go, Written
 from agentx.replayer.ray_workers import Actor, Mailbox, RayLink, Shipped, actors
 
 
@@ -61,7 +61,7 @@ class FakeActor:
 
 async def test_messages_are_heard_in_order_records_are_written_and_death_is_heard(tmp_path):
     record = Written(encode("attempt", {"turn": 1}))
-    over = Over([], [], 0)
+    over = Go(9.0)
     ray, actor = FakeRay(), FakeActor([record, "first"], [], ["second", record, over])
     link = RayLink(ray, actor, tmp_path / "part.agx")
     link.tell(Go(1.0))
