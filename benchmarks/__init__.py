@@ -1,0 +1,1 @@
+"""Measurements of agentx and with agentx; none is part of the package."""

@@ -1,0 +1,1 @@
+"""Published results as experiments that can fail: `python -m benchmarks.reproductions` writes docs/reproductions.md."""
