@@ -75,8 +75,8 @@ def blocks(corpus: Sequence[Answer[Corpus]], alone: Sequence[Figures]) -> list[B
                 "Frozen on these facts before anything was predicted. claude-code-subagents did not meet them (357 "
                 "prompt tokens a reply token, 97.2 % unbounded hit as played). SGLang's usage is what is neither free "
                 "nor evictable, that is, what running requests hold; so the published 35 % is read as a peak. The "
-                "other reading, the mean context of a whole session, was tried before and put aside: with it three sessions "
-                "fill the pool, and concurrency 3, which is among the fitted rows, would be in the cliff.",
+                "other reading, the mean context of a whole session, was tried before and put aside: three sessions "
+                "then fill the pool, and concurrency 3, which is among the fitted rows, would be in the cliff.",
             )
         ),
         Table(("fact", "published", "workload"), tuple(rows)),

@@ -191,6 +191,7 @@ ROWS = {
     "claude-code": "main_turns_p50 osl_p50 possible_reuse leading_p50"
     " compaction_share compaction_before_p50 compaction_after_p50",
     "claude-code-subagents": "subagent_share total_ks possible_reuse subagent_isl_p50 subagent_turns_p50",
+    "claude-code-1m": "turns_mean subagent_share subagent_sessions total_ks possible_reuse",
     "codex-swebench": "turns_p50 first_isl_p50 last_isl_mean possible_reuse",
     "swe-coder-short": "isl_p50 osl_p50 turns_p50 possible_reuse",
     "deep-research": "isl_p50 osl_p50 possible_reuse fan_out_p50",
