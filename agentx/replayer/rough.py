@@ -1,8 +1,8 @@
 """A play in outline: the schedule of a run in virtual time, with a cache of lines and a server that is a few sums.
 
-For questions that want thousands of plays. A request waits until there is room for it beside those that run and until the
-prefills before it are done; a prefill stalls the replies that stream; a reply's steps take what they take with the
-requests that run when it begins. Reuse comes from `lines.py`: lines of context against a pool, nothing of pages, chunks.
+For questions that want thousands of plays. A request waits until there is room for it beside those that run, and until
+the prefills before it are done; a prefill stalls the replies that stream; a reply's steps take what they take with the
+requests that run when it begins. Reuse comes from `lines.py`: lines of context against a pool, no pages, no chunks.
 """
 
 from __future__ import annotations
