@@ -16,6 +16,7 @@ EPILOG = """examples:
   agentx simulate --plan agentx-c4 --target sim-mi325x-glm-5.2-fp8
   agentx simulate a.trace --set target.cache.pool=8000                  the embedded engine with a small cache
   agentx simulate --plan node-aggregate --target sim-mi325x-glm-5.2-fp8 --find 'rate: ttft_p95 <= 5s' -o find/
+  agentx simulate claude-code-1m --target sim-mi325x-glm-5.2-fp8 --find-cliff    where the pool falls off
   agentx simulate a.trace --sweep target.cache.pool=20000,40000,80000 --sweep load.sessions=2,4 -o sweep/
 
 What is sent is what 'agentx replay' sends for the same trace, plan and salt; what comes back is the embedded engine's
@@ -24,7 +25,8 @@ model of a server. The same trace, plan and seed give the same results to the la
 A sweep simulates every combination of its knobs: keys of the plan, of the target behind 'target.', or of the workload
 behind 'spec.'. It prints one table, and leaves a run folder for each point and sweep.svg: reuse, output per GPU and
 TTFT over the first knob, a line for each value of the others. A search tries loads until it knows between which two the
-limit lies. Both go on where they were when they are started again with the same folder.
+limit lies. Both go on where they were when they are started again with the same folder. --find-cliff plays the plan in
+outline (without one: an hour of agentx-c1) and writes no folder.
 exit codes: 0 done, 2 bad input, 3 objective missed, 4 every turn failed, 5 measurement invalid, 130 interrupted
 """
 
@@ -37,6 +39,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_shared(parser)
     parser.add_argument("--seed", type=int, metavar="N", help="of the order of play, and of the salt (seed)")
     parser.add_argument("--salt", metavar="S", help="the words of the run with this salt (default: by the seed)")
+    parser.add_argument(
+        "--find-cliff", action="store_true",
+        help="say at how many sessions at a time the pool falls off, and what memory or one session fewer would do",
+    )  # fmt: skip
+    parser.add_argument("--draws", type=int, metavar="N", help="plays in outline for --find-cliff (default: 20)")
     parser.add_argument("--workers", type=int, metavar="N", help="processes of a sweep (default: one for each CPU)")
 
 
@@ -46,6 +53,10 @@ def run(args: argparse.Namespace) -> int:
         raise BadInput("--workers divides the simulations of a sweep; there is no --sweep")
     if args.workers is not None and args.workers < 1:
         raise BadInput(f"--workers {args.workers}: at least 1 is needed")
+    if args.draws is not None and (args.draws < 1 or not args.find_cliff):
+        raise BadInput(f"--draws {args.draws}: it is how many plays --find-cliff makes, at least 1")
+    if args.find_cliff:
+        return _cliff(args, sets)
     code = play_many(args, sets, simulated=True, more={"order_from": args.order_from})
     return _simulate(args, sets) if code is None else code
 
@@ -73,3 +84,15 @@ def _simulate(args: argparse.Namespace, sets: list[str]) -> int:
     found = report(result)
     print(json.dumps(found.document(), indent=1) if args.json else found.text())
     return code_of(result, found)
+
+
+def _cliff(args: argparse.Namespace, sets: list[str]) -> int:
+    from agentx.errors import EXIT_OK
+    from agentx.reporter.cliff import DRAWS, find_cliff
+
+    if args.knobs or args.out is not None:
+        raise BadInput("--find-cliff prints what it found: it takes no --sweep and no folder")
+    draws = DRAWS if args.draws is None else args.draws
+    found = find_cliff(args.trace, plan=args.plan, target=args.target, sets=sets, draws=draws)
+    print(json.dumps(found.document(), indent=1) if args.json else found.text())
+    return EXIT_OK

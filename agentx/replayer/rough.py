@@ -154,7 +154,7 @@ def _cancel(server: RoughServer, step: Cancel, now: float) -> list[_Flight]:
 
 
 def _summed(server: RoughServer, ended: list[_Flight], began: float, seconds: float | None, now: float) -> Rough:
-    stop = now if seconds is None else began + seconds
+    stop = now if seconds is None else min(now, began + seconds)
     for each in ended:
         if each.send.phase == MEASURE:
             server.count(each, began, stop)

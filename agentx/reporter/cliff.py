@@ -26,7 +26,7 @@ from agentx.reporter.text import share
 SCHEMA = "agentx/cliff/1"
 DRAWS = 20
 FALLEN = 0.10  # of the prompt tokens, lost to what an unlimited cache has
-MOST = 256  # sessions at a time
+MOST = 64  # sessions at a time
 PLAN = "agentx-c1"
 POOLS, HALVINGS = 4.0, 7  # times the pool that is looked at most, and how finely
 RATIO = 2.0  # host tokens over pool when the target has no host tier: SGLang's default

@@ -110,3 +110,26 @@ def test_a_run_in_which_every_turn_failed(trace, capsys):
     words = ["simulate", trace, "-o", "sim", "--set", "timeouts.stall=1s", "--set", "target.timing.prefill_batch=9s"]
     assert main(words) == 4
     assert "every turn failed" in capsys.readouterr().err
+
+
+def test_the_cliff_is_found_without_a_folder(trace, tmp_path, capsys):
+    words = [
+        "simulate",
+        trace,
+        "--find-cliff",
+        "--draws",
+        "2",
+        "--set",
+        "target.cache.pool=600",
+        "--set",
+        "measure=30s",
+    ]
+    assert main(words) == 0
+    assert "falls off at" in capsys.readouterr().out
+    assert {path.name for path in tmp_path.iterdir()} == {"t.trace"}
+    assert main([*words, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["schema"] == "agentx/cliff/1"
+    assert main([*words, "-o", "sim"]) == 2
+    assert "it takes no --sweep and no folder" in capsys.readouterr().err
+    assert main(["simulate", trace, "--draws", "3"]) == 2
+    assert "--draws 3: it is how many plays --find-cliff makes" in capsys.readouterr().err
