@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from agentx.capacity import Curve, capacity_curve
 from agentx.core import Attempt, Session, Text, TokenIds
 from agentx.errors import BadInput
 from agentx.results import RunResults, sha256_of
@@ -81,6 +82,7 @@ class RunReuse:
     possible: ReuseTable
     gap: Gap
     rows: Sequence[Row]
+    curve: Curve
     template: Template
     template_fitted: bool
     drift: int | None
@@ -128,6 +130,7 @@ def run_reuse(run: RunResults) -> RunReuse:
         possible=table(could),
         gap=_gap(table(could), table(short), table(salted), table(whole), table(one), table(ideal)),
         rows=rows,
+        curve=capacity_curve(one, page),
         template=template,
         template_fitted=fit,
         drift=_drift(lengths, template, sessions),

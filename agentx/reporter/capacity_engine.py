@@ -25,9 +25,11 @@ POINTS = 8
 ENOUGH = 500_000_000  # prompt tokens that take some ten seconds
 
 
-def capacities(curve: Curve) -> tuple[int, ...]:
-    """Eight sizes at equal ratios, from the longest prompt with its reply to all distinct tokens; fewer where near."""
-    low, high = max(1, curve.longest + curve.page), max(curve.longest + curve.page, curve.held)
+def capacities(curve: Curve, least: int = 1) -> tuple[int, ...]:
+    """Eight sizes at equal ratios, from the longest prompt with its reply (or `least`) to all distinct tokens; fewer
+    where near."""
+    low = max(least, curve.longest) + curve.page
+    high = max(low, curve.held)
     steps = {round(low * (high / low) ** (step / (POINTS - 1))) for step in range(POINTS)}
     return tuple(sorted({-(-size // curve.page) * curve.page for size in steps}))
 

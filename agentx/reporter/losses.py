@@ -23,7 +23,9 @@ from agentx.results import RunResults
 
 if TYPE_CHECKING:
     from agentx.reporter.losses_graves import Grave
-    from agentx.reporter.losses_shadow import Found
+    from agentx.reporter.losses_shadow import Found, Pool
+
+AttemptKey = tuple[str, int, int, int]  # session, play, turn, attempt
 
 NOT_BACKED_UP, HOST_DROPPED = "not_backed_up", "host_dropped"  # causes of graves
 LIMIT, TURNS = 200_000_000, 8_000  # prompt tokens and requests that the shadow plays: some 15 s; beyond, it is left out
@@ -123,12 +125,30 @@ def losses_of(run: RunResults, metrics: Metrics) -> Losses:
         return Losses(missing=f"the prompts cannot be recomputed: {type(error).__name__}")
 
 
-def _key(attempt: Attempt) -> tuple[str, int, int, int]:
+def _key(attempt: Attempt) -> AttemptKey:
     return attempt.session, attempt.play, attempt.turn, attempt.attempt
 
 
 def _split(run: RunResults, sent: list[Attempt], ideal: Ideal) -> Losses:
-    from agentx.reporter.losses_shadow import Pool, Shadow, StandIns, requests_of  # numpy: only when it is wanted
+    from agentx.reporter.losses_shadow import Pool  # numpy: only when it is wanted
+
+    facts = pool_facts(run)
+    found = shadowed(run, sent, ideal, None if facts is None else Pool(**facts, page=ideal.page))
+    turns = []
+    for attempt in sent:
+        each = found[_key(attempt)]
+        cached = cached_tokens(attempt)
+        if attempt.phase == MEASURED and attempt.ok and attempt.prompt_tokens is not None and cached is not None:
+            turns.append(_turn_loss(attempt, ideal.by_attempt[_key(attempt)], cached, each))
+    return Losses(tuple(turns), tuple(sent), facts is not None)
+
+
+def shadowed(run: RunResults, sent: Sequence[Attempt], ideal: Ideal, pool: Pool | None) -> dict[AttemptKey, Found]:
+    """What each of the requests `sent` finds in a shadow of this pool, each server's in one of its own.
+
+    Raises what reading the trace raises.
+    """
+    from agentx.reporter.losses_shadow import Shadow, StandIns, requests_of
     from agentx.run_reuse import as_played
     from agentx.trace import read_trace
     from agentx.wire.salting import namespace, salting
@@ -141,21 +161,16 @@ def _split(run: RunResults, sent: list[Attempt], ideal: Ideal) -> Losses:
         (name, play): (salting(policy, salt, name, play), namespace(policy, salt, name, play).encode())
         for name, play in {(attempt.session, attempt.play) for attempt in sent}
     }
-    facts = pool_facts(run)
-    pool = None if facts is None else Pool(**facts, page=ideal.page)
     stand_ins = StandIns(ideal.template, run.settings["plan"].get("messages", "plain"))
-    found: dict[tuple[str, int, int, int], Found] = {}
-    for server in range(run.addresses):  # each has a cache of its own
-        own = [attempt for attempt in sent if run.server_of(attempt.lane) == server]
+    found: dict[AttemptKey, Found] = {}
+    for server in range(run.addresses):
+        places = [place for place, attempt in enumerate(sent) if run.server_of(attempt.lane) == server]
+        own = [sent[place] for place in places]
         seen = Shadow(ideal.page, pool).play(requests_of(own, sessions, stand_ins, salts), stand_ins)
-        found |= zip(map(_key, own), seen, strict=True)
-    turns = []
-    for attempt in sent:
-        each = found[_key(attempt)]
-        cached = cached_tokens(attempt)
-        if attempt.phase == MEASURED and attempt.ok and attempt.prompt_tokens is not None and cached is not None:
-            turns.append(_turn_loss(attempt, ideal.by_attempt[_key(attempt)], cached, each))
-    return Losses(tuple(turns), tuple(sent), facts is not None)
+        for attempt, each in zip(own, seen, strict=True):
+            each.lost = tuple(grave._replace(by=places[grave.by]) for grave in each.lost)
+            found[_key(attempt)] = each
+    return found
 
 
 def _turn_loss(attempt: Attempt, ideal: int, cached: int, found: Found) -> TurnLoss:

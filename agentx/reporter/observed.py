@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from agentx.capacity import Curve
 from agentx.core import Attempt
 from agentx.errors import BadInput
 from agentx.reporter.server_counters import Counters
@@ -56,6 +57,7 @@ class Ideal:
     `same_cached` and `same_prompt` go over exactly those responses that tell their cached tokens, so that the
     observed sum can be held against them. `drift`: tokens by which the recomputed prompts miss the server's counts.
     `gap`: possible less ideal by cause. `rows`: of each measured response that told prompt and cached tokens.
+    `curve`: the ideal at each size of a cache, over all prompts that the server took.
     `by_attempt`: the ideal of each request that the server took.
     """
 
@@ -75,6 +77,7 @@ class Ideal:
     arrivals: bool
     gap: Gap
     rows: Sequence[Row]
+    curve: Curve
     by_attempt: Mapping[Key, int] = field(default_factory=dict)
     template: Template = PLAIN
 
@@ -176,6 +179,7 @@ def _ideal(run: RunResults, done: Sequence[Attempt]) -> tuple[Ideal | None, str 
         literal=found.facts.literal,
         arrivals=found.facts.arrivals,
         gap=found.gap,
+        curve=found.curve,
         rows=[row for row in found.rows if key_of(row.attempt) in mine],
         by_attempt=by_attempt,
         template=found.template,

@@ -19,6 +19,7 @@ from agentx.reporter.goodput_text import slo_blocks, slo_document
 from agentx.reporter.losses import Losses, losses_blocks, losses_document, losses_of
 from agentx.reporter.metrics import Metrics, measure
 from agentx.reporter.reuse_groups import Grouped, grouped, groups_blocks, groups_document
+from agentx.reporter.run_capacity import RunCapacity, run_capacity, run_capacity_blocks, run_capacity_document
 from agentx.reporter.table import Block, as_markdown, as_text
 from agentx.reporter.text import blocks
 from agentx.results import RunResults, read_results
@@ -35,6 +36,7 @@ class Report:
     losses: Losses
     grouped: Grouped
     blame: Blame
+    capacity: RunCapacity
     judged: Judged
     cache: CacheEvents | None
 
@@ -57,6 +59,7 @@ class Report:
             *losses_blocks(self.losses),
             *blame_blocks(self.blame, self.about.started),
             *groups_blocks(self.grouped),
+            *run_capacity_blocks(self.capacity),
             *(cache_events_blocks(self.cache) if self.cache else ()),
             *cost_blocks(self.cost),
         ]
@@ -65,6 +68,7 @@ class Report:
         return {
             "losses": losses_document(self.losses),
             "blame": blame_document(self.blame),
+            "capacity": run_capacity_document(self.capacity),
             "reuse_by": groups_document(self.grouped),
             "cost": cost_document(self.cost),
             "slo": slo_document(self.judged),
@@ -93,6 +97,7 @@ def report(run: RunResults | Path | str, *, price: float | None = None, slo: Slo
         losses,
         grouped(metrics.reuse),
         blame(results, losses, objectives.turn.ttft),
+        run_capacity(results, metrics.reuse.ideal, losses),
         judge(results, metrics, objectives),
         cache_events_of(results, None if window is None else (window.start, window.stop)),
     )

@@ -51,7 +51,7 @@ def keys_of(value, free=False):
 
 
 def test_every_key_is_in_the_reference(full):
-    documented = set(re.findall(r"`([a-z0-9_]+)`", REFERENCE.read_text()))
+    documented = set(re.findall(r"`([a-z0-9_.]+)`", REFERENCE.read_text()))
     keys = set(keys_of(report(full).document()))
     assert len(keys) > 100
     assert sorted(keys - documented) == []
