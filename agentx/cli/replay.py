@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 from agentx.cli.playing import add_shared, code_of, interrupted, play_many, sets_of
-from agentx.errors import EXIT_OK
+from agentx.errors import EXIT_OK, BadInput
 
 EPILOG = """examples:
   agentx replay a.trace -o run/                                        against the embedded engine
@@ -60,10 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     sets = sets_of(args)
     if args.dry_run:
-        from agentx.replayer.forecast import forecast
-
-        print(forecast(args.trace, plan=args.plan, target=args.target, sets=sets).text())
-        return EXIT_OK
+        return _forecast(args, sets)
     code = play_many(
         args,
         sets,
@@ -71,6 +69,16 @@ def run(args: argparse.Namespace) -> int:
         more={"cold": args.cold is not None, "order_from": args.order_from, "workers": args.workers, "ray": args.ray},
     )
     return _replay(args, sets) if code is None else code
+
+
+def _forecast(args: argparse.Namespace, sets: list[str]) -> int:
+    from agentx.replayer.forecast import forecast
+
+    if args.find is not None or args.knobs or args.order_from is not None:
+        raise BadInput("--dry-run is of one run by its plan, without --find, --sweep and --order-from")
+    found = forecast(args.trace, plan=args.plan, target=args.target, sets=sets)
+    print(json.dumps(asdict(found), indent=1) if args.json else found.text())
+    return EXIT_OK
 
 
 def _replay(args: argparse.Namespace, sets: list[str]) -> int:

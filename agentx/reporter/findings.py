@@ -314,7 +314,9 @@ def _lost(seen: Reuse) -> Iterator[Finding]:
     if ideal.models > 1:
         yield Finding("models", f"The trace names {ideal.models} models; all turns went to one.")
     if ideal.arrivals:
-        yield Finding("arrivals", "The sessions' arrival times were not used: a session began when a lane was free.")
+        yield Finding(
+            "arrivals", "The sessions' recorded arrival times were not used: they began as the plan's load says."
+        )
 
 
 def _several(about: About) -> Iterator[Finding]:

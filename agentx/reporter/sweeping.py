@@ -30,12 +30,16 @@ from agentx.reporter.text import number, share
 from agentx.results import RunResults, read_results
 
 SCHEMA = "agentx/sweep/1"
+SUMS = ("requests", "failed", "objectives_missed")  # over repeats; all else is a mean
 COLUMNS = ("requests", "reuse", "ideal", "out tok/s/GPU", "TTFT p50, s", "p90, s", "TPOT p50, ms")
 
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What a sweep looks at. Shares 0 ... 1, tokens per second and GPU, seconds; None: the run does not tell."""
+    """What a sweep looks at. Shares 0 ... 1, tokens per second and GPU, seconds; None: the run does not tell.
+
+    `goodput` of turns and the number of the run's objectives that were not met: None without objectives of the kind.
+    """
 
     requests: int
     failed: int
@@ -45,6 +49,8 @@ class Figures:
     ttft_p50: float | None
     ttft_p90: float | None
     tpot_p50: float | None
+    goodput: float | None = None
+    objectives_missed: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +71,24 @@ class Sweep:
         columns: tuple[str, ...] = (
             *(knob.key for knob in self.knobs),
             *COLUMNS,
+            *self._judged(),
             *(("runs", "out, from - to", "p90, from - to") if self.repeats else ()),
         )
         rows = tuple(
-            (*(value for _, value in point.settings), *cells(each), *self._ranges(at))
+            (*(value for _, value in point.settings), *cells(each), *self._judged(each), *self._ranges(at))
             for at, (point, _, each) in enumerate(self.rows)
         )
         return as_text([Heading(f"agentx sweep: {self.about}"), Lines(self.notes), Table(columns, rows)])
+
+    def _judged(self, of: Figures | None = None) -> tuple[str, ...]:
+        """Columns for objectives, where there are some; of a row, its cells in them."""
+        first, found = self.rows[0][2], []
+        if first.goodput is not None:
+            found.append("goodput" if of is None else share(of.goodput))
+        if first.objectives_missed is not None:
+            missed = None if of is None else of.objectives_missed
+            found.append("objectives" if of is None else "MISSED" if missed or missed is None else "met")
+        return tuple(found)
 
     def _ranges(self, at: int) -> tuple[str, ...]:
         if not self.repeats:
@@ -146,7 +163,7 @@ def typical(runs: Sequence[Figures]) -> Figures:
     for name in (field.name for field in fields(Figures)):
         values = [getattr(one, name) for one in runs]
         whole = None not in values
-        found[name] = sum(values) if name in ("requests", "failed") else fmean(values) if whole else None
+        found[name] = (sum(values) if name in SUMS else fmean(values)) if whole else None
     return Figures(**found)
 
 
@@ -303,4 +320,6 @@ def figures_of(run: RunResults, found: Report) -> Figures:
         ttft_p50=None if latency.ttft is None else latency.ttft.at(50),
         ttft_p90=None if latency.ttft is None else latency.ttft.at(90),
         tpot_p50=None if latency.tpot is None else latency.tpot.at(50),
+        goodput=found.judged.goodput.share if found.judged.goodput.objectives else None,
+        objectives_missed=len(found.judged.missed) if found.judged.verdicts else None,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 
 import pytest
 
@@ -118,3 +119,11 @@ def test_what_a_run_is_refused_for_is_refused(trace):
         forecast(trace, sets=["history=live-ids"])
     with pytest.raises(BadInput, match="decodes without speculation"):
         forecast(trace, sets=["acceptance.length=2"])
+
+
+def test_a_dry_run_is_of_one_run(trace, capsys):
+    for more in (["--find", "sessions: ttft_p95 <= 1s"], ["--sweep", "seed=1,2"], ["--order-from", "run"]):
+        assert main(["replay", str(trace), "--dry-run", *more]) == 2
+        assert "--dry-run is of one run" in capsys.readouterr().err
+    assert main(["replay", str(trace), "--dry-run", "--json"]) == EXIT_OK
+    assert json.loads(capsys.readouterr().out)["turns"] == 24

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import xml.etree.ElementTree as ElementTree
+from pathlib import Path
 
 import pytest
 
@@ -15,9 +17,12 @@ from agentx.replayer.slo import Objective
 from agentx.reporter.found import Found
 from agentx.reporter.goodput import Verdict
 from agentx.reporter.searching import find
+from agentx.reporter.sweeping import sweep
 from agentx.reporter.trials import Spot, Trial
 from agentx.results import RESULTS
 from agentx.trace import TraceWriter
+
+REFERENCE = Path(__file__).parents[2] / "docs" / "reference" / "metrics.md"
 
 # One request at a time, each 100 ms: a server whose rate is 10 requests a second.
 SERVER = ["target.scheduler.max_running=1", "target.timing.prefill_batch=99ms", "target.timing.request=0s"]
@@ -128,6 +133,27 @@ def test_the_forms_agree(trace, tmp_path):
     assert (tmp_path / "a" / document["points"][0]["runs"][0]["run"] / RESULTS).exists()
     circles = list(ElementTree.fromstring(found.plot()).iter("{http://www.w3.org/2000/svg}circle"))
     assert len(circles) == 2 * len(found.spots)
+
+
+def test_every_key_of_the_documents_is_in_the_reference(trace, tmp_path):
+    found = find(trace, goal="rate 4..8: latency_p95 <= 150ms", out=tmp_path / "a", sets=FIXED).document()
+    table = sweep(
+        trace, knobs=["load.sessions=1"], out=tmp_path / "s", sets=[*SERVER, "repeats=2"], workers=1
+    ).document()
+    documented = set(re.findall(r"`([a-z0-9_]+)`", REFERENCE.read_text()))
+    keys = set(keys_of(found)) | set(keys_of(table))
+    said = {"schema", "about", "simulated", "notes", "output_tokens_per_second_per_gpu", "repeats"}
+    assert sorted(keys - documented - said) == []
+
+
+def keys_of(value):
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield key
+            yield from () if key in ("figures", "settings") and inner and "." in next(iter(inner)) else keys_of(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from keys_of(inner)
 
 
 def made(met_at, *, invalid=None, limit=1.0):

@@ -62,6 +62,17 @@ def test_processes_change_nothing_and_the_forms_agree(trace, tmp_path):
     assert len(circles) == 3 * 3  # three panels
 
 
+def test_objectives_have_columns(trace, tmp_path):
+    sets = ["gaps.scale=0", "slo.turn.ttft=20ms", "slo.run.goodput=95%"]
+    found = sweep(trace, knobs=["target.timing.prefill_batch=1ms,30ms"], out=tmp_path / "s", sets=sets, workers=1)
+    (_, _, fast), (_, _, slow) = found.rows
+    assert (fast.goodput, fast.objectives_missed) == (1.0, 0)
+    assert (slow.goodput, slow.objectives_missed) == (0.0, 1)
+    lines = found.text().splitlines()
+    assert "goodput  objectives" in next(line for line in lines if "requests" in line)
+    assert [line.split()[-1] for line in lines[-2:]] == ["met", "MISSED"]
+
+
 def test_a_workloads_spec_can_be_swept(tmp_path):
     found = sweep(
         "coding-agent",
