@@ -127,6 +127,13 @@ def _target(one: Measured) -> dict[str, Any]:
     return {key: value for key, value in target.items() if key not in _NAMES} if isinstance(target, Mapping) else {}
 
 
+def _launched(one: Measured) -> dict[str, Any]:
+    """What tells two launches of one recipe apart: what its image, its model and its machine really were."""
+    launch = one.run.settings.get("launch")
+    kept = launch if isinstance(launch, Mapping) else {}
+    return {key: kept.get(key) for key in ("image_digest", "model_config_sha256", "gpus") if key in kept}
+
+
 def _server(first: Measured, second: Measured) -> Iterator[Caveat]:
     left, right = _told(first), _told(second)
     versions = left.pop("version", None), right.pop("version", None)
@@ -142,6 +149,7 @@ def _server(first: Measured, second: Measured) -> Iterator[Caveat]:
     for kind, noun, found in (
         ("server_flags", "What the servers say of themselves differs", differences(left, right)),
         ("target", "The targets differ", differences(_target(first), _target(second))),
+        ("launched", "What was launched differs", differences(_launched(first), _launched(second))),
     ):
         if found:
             yield Caveat(kind, f"{noun}: {_listed(found)}.", float(len(found)), "keys")

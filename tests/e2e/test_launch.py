@@ -175,7 +175,8 @@ def test_whatever_ends_a_replay_ends_its_server(trace, tmp_path, which, processe
     assert (found.end is None) == (which == signal.SIGKILL)
 
 
-def test_a_ctrl_c_while_the_server_starts(trace, tmp_path, processes):
+@pytest.mark.parametrize(("which", "code"), [(signal.SIGINT, EXIT_INTERRUPTED), (signal.SIGTERM, -signal.SIGTERM)])
+def test_an_end_while_the_server_starts(trace, tmp_path, processes, which, code):
     own = target(tmp_path, "ready: {url: 'http://127.0.0.1:9/never'}")
     process = subprocess.Popen(
         [sys.executable, "-m", "agentx", "replay", str(trace), "--target", str(own), "-o", str(tmp_path / "run")],
@@ -186,9 +187,9 @@ def test_a_ctrl_c_while_the_server_starts(trace, tmp_path, processes):
         if servers(tmp_path):
             break
         time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(which)
     _, said = process.communicate(timeout=60)
-    assert process.returncode == EXIT_INTERRUPTED, said
+    assert process.returncode == code, said
     assert "Traceback" not in said
     assert gone(tmp_path)
 

@@ -10,6 +10,7 @@ BASE = {
     "plan": {"load": {"sessions": 4}, "seed": 0, "order": "file", "drain": "30m", "trace": "x", "target": "y"},
     "target": {"kind": "endpoint", "name": "here", "url": "http://one", "gpus": 8, "speculation": {"algorithm": None}},
     "server": {"version": "0.5.23", "model": "m", "page_size": 64},
+    "launch": {"image_digest": "sha256:1", "model_config_sha256": "c", "ready_seconds": 3.0},
     "trace": {"name": "t", "sha256": "aa"},
     "salt": "s1",
 }
@@ -39,6 +40,7 @@ def changed(path, value):
         ("server.engine_rules", "SGLang 0.5.23", "engine_rules", True, "a server of its own / SGLang 0.5.23"),
         ("target.gpus", 4, "gpus", False, "8 / 4"),
         ("target.cache", {"pool": 7}, "target", False, "cache.pool unset / 7"),
+        ("launch.image_digest", "sha256:2", "launched", False, "image_digest sha256:1 / sha256:2"),
         ("trace.sha256", "bb", "traces", True, "(aa, bb)"),
         ("simulated", True, "simulated", True, "virtual time"),
         ("server", {}, "server_unknown", False, "Of the second side's server nothing is known"),
@@ -57,6 +59,7 @@ def test_each_difference_is_named(run, path, value, kind, breaks, words):
 @pytest.mark.parametrize(
     ("path", "value"),
     [
+        ("launch.ready_seconds", 9.0),
         ("plan.trace", "other"),  # the digest says whether it is
         ("plan.target", "other"),
         ("plan.seed", 5),  # nothing is drawn
