@@ -28,6 +28,7 @@ UNIT_OF = {
     "trace_bodies": "trace",
     "trace_lines": "trace",
     "kv_events": "results",
+    "telemetry": "results",
     "reuse_fit": "reuse",
     "reuse_template": "reuse",
     "capacity": "reuse",

@@ -78,7 +78,7 @@ class Playing:
             )
             for note in self.notes:
                 writer.note(note)
-            async with recorded_beside(self.endpoint, self.out, clock, writer.note):
+            async with recorded_beside(self.endpoint, self.out, clock, writer.note, embedded=self.facts.embedded):
                 with self._signals(driver.stop):
                     await driver.run()
             for note in (*source.found.notes(), *left_out_notes(schedule), *self.ending()):
@@ -115,7 +115,7 @@ class Playing:
                 scraper = Scraper(self.session, self.endpoint.metrics_urls, clock, self.endpoint.roles)
                 progress = Progress(clock, plan.measure.sessions, wanted=options.progress)
                 starts = [start + offset.seconds for offset in offsets]
-                async with recorded_beside(self.endpoint, self.out, clock, writer.note):
+                async with recorded_beside(self.endpoint, self.out, clock, writer.note, embedded=self.facts.embedded):
                     with self._signals(crew.stop):
                         await lead(crew, clock, starts, Sampler(scraper, writer), progress)
                 for note in (*crew.told().notes(), *self.ending()):

@@ -17,6 +17,7 @@ from agentx.reporter.findings import Finding, findings
 from agentx.reporter.goodput import Judged, judge, slo_in
 from agentx.reporter.goodput_text import slo_blocks, slo_document
 from agentx.reporter.losses import Losses, losses_blocks, losses_document, losses_of
+from agentx.reporter.machine import Machine, machine_blocks, machine_document, machine_of
 from agentx.reporter.metrics import Metrics, measure
 from agentx.reporter.reuse_groups import Grouped, grouped, groups_blocks, groups_document
 from agentx.reporter.run_capacity import RunCapacity, run_capacity, run_capacity_blocks, run_capacity_document
@@ -39,6 +40,7 @@ class Report:
     capacity: RunCapacity
     judged: Judged
     cache: CacheEvents | None
+    machine: Machine | None
 
     def text(self) -> str:
         """For a terminal: ASCII, at most 100 columns."""
@@ -61,6 +63,7 @@ class Report:
             *groups_blocks(self.grouped),
             *run_capacity_blocks(self.capacity),
             *(cache_events_blocks(self.cache) if self.cache else ()),
+            *(machine_blocks(self.machine) if self.machine else ()),
             *cost_blocks(self.cost),
         ]
 
@@ -73,6 +76,7 @@ class Report:
             "cost": cost_document(self.cost),
             "slo": slo_document(self.judged),
             "cache_events": cache_events_document(self.cache) if self.cache else None,
+            "machine": machine_document(self.machine) if self.machine else None,
         }
 
 
@@ -100,4 +104,5 @@ def report(run: RunResults | Path | str, *, price: float | None = None, slo: Slo
         run_capacity(results, metrics.reuse.ideal, losses),
         judge(results, metrics, objectives),
         cache_events_of(results, None if window is None else (window.start, window.stop)),
+        machine_of(results, metrics),
     )
