@@ -48,8 +48,10 @@ def from_amd(text: str) -> list[GpuLook]:
 
 
 def _amd_gpu(entry: Mapping[str, Any]) -> GpuLook:
-    power, usage, memory = (entry.get(name) or {} for name in ("power", "usage", "mem_usage"))
-    clock, pcie = entry.get("clock") or {}, entry.get("pcie") or {}
+    power, usage, memory, clock, pcie = (
+        part if isinstance(part := entry.get(name), Mapping) else {}
+        for name in ("power", "usage", "mem_usage", "clock", "pcie")
+    )
     names = ("socket_power", "current_socket_power", "average_socket_power")
     told = (_sensor(power.get(name)) for name in names)
     return GpuLook(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 
 import pytest
 
 from agentx.replayer.gpu_tools import TOOLS, from_amd, from_nvidia, from_rocm, number
+from agentx.replayer.telemetry_recorder import _ODD
 from agentx.telemetry import GpuLook
 
 MB = 1 << 20
@@ -72,7 +74,7 @@ def test_amd(text: str) -> None:
 
 
 def test_a_sensor_that_reads_its_highest_value_is_none() -> None:
-    (gpu,) = from_amd(json.dumps([{"gpu": 0, "power": {"socket_power": 65535}, "usage": "N/A" and {}}]))
+    (gpu,) = from_amd(json.dumps([{"gpu": 0, "power": {"socket_power": 65535}, "usage": "N/A"}]))
     assert gpu == GpuLook()
 
 
@@ -86,17 +88,13 @@ def test_rocm() -> None:
 @pytest.mark.parametrize("read", [read for _, _, read in TOOLS])
 @pytest.mark.parametrize("text", ["", "no devices were found", "[[]]", '{"gpu_data": 7}', "1,2"])
 def test_what_is_not_understood_raises_what_the_recorder_expects(read: object, text: str) -> None:
-    from agentx.replayer.telemetry_recorder import _ODD
-
-    try:
+    with contextlib.suppress(_ODD):
         assert read(text) == [] or text  # type: ignore[operator]
-    except _ODD:
-        pass
 
 
 @pytest.mark.parametrize(
     ("value", "expected"),
-    [("(1330Mhz)", 1330.0), ("N/A", None), (None, None), (True, None), (7, 7.0), ("-1.5 C", -1.5)],
+    [("(1330Mhz)", 1330.0), ("N/A", None), (None, None), (True, None), (7, 7.0)],
 )
 def test_numbers(value: object, expected: float | None) -> None:
     assert number(value) == expected
