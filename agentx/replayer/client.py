@@ -2,14 +2,17 @@
 
 There is no time-out on the whole of a request, only on silence; a request is ended by cancelling its task. A server
 may close an idle connection in the moment in which it is used again; such a request never reached it, so it is sent
-once more and not counted against it. A server that takes no connection, or that refuses with the time after which it
-may be asked again, is left alone for so long: the turn has failed, but its lane does not run through the sessions.
+again, on another connection, and not counted against it. A server that takes no connection, or that refuses with the
+time after which it may be asked again, is left alone for so long: the turn has failed, but its lane does not run
+through the sessions. Connections are opened before the run, so that no turn waits for one.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+import contextlib
+import errno
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any
 from weakref import WeakSet
@@ -22,6 +25,8 @@ from agentx.replayer.exchange import Exchange
 READ_BUFFER = 1 << 20  # bytes that may wait unread before the socket is held back
 KEEP_ALIVE = 75.0  # s that an unused connection is kept: longer than most tools run
 CONNECT = 30.0  # s for a connection to come about
+RACE = 1.0  # s; a server that closes later than this had the request
+WARMED = 1024  # connections that are opened before a run, at most
 REFUSED = 1.0  # s that a lane leaves a server alone which took no connection: it may be starting anew
 BUSY = (429, 503)  # statuses with which a server may say `Retry-After`
 LONGEST = 60.0  # s of such a wait that are kept at most
@@ -58,6 +63,21 @@ def open_session(headers: Mapping[str, str] | None = None) -> aiohttp.ClientSess
         cookie_jar=aiohttp.DummyCookieJar(),
         read_bufsize=READ_BUFFER,
     )
+
+
+async def warm(session: aiohttp.ClientSession, bases: Sequence[str], count: int) -> None:
+    """Open connections, so that no turn waits for one: `count` in all, shared among the addresses, WARMED at most.
+
+    What a server answers is all the same, and so is that it does not.
+    """
+
+    async def one(url: str) -> None:
+        with contextlib.suppress(aiohttp.ClientError, asyncio.TimeoutError):
+            async with session.get(url, timeout=aiohttp.ClientTimeout(total=CONNECT)) as response:
+                await response.read()
+
+    urls = [f"{base}/v1/models" for base in bases]
+    await asyncio.gather(*(one(urls[number % len(urls)]) for number in range(min(count, WARMED))))
 
 
 class Silence:
@@ -124,11 +144,12 @@ async def _once(
                 if not exchange.receive(clock(), data):
                     break  # what is left open here is closed, not used again
     except (aiohttp.ClientConnectorError, aiohttp.ServerTimeoutError) as error:
-        exchange.fail("refused", _words(error))
+        own = getattr(error, "errno", None) in (errno.EMFILE, errno.ENFILE)
+        exchange.fail("files" if own else "refused", _words(error))
         exchange.hold = REFUSED
     except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError, aiohttp.ClientPayloadError) as error:
-        if exchange.reused and exchange.first_byte is None and not exchange.retries:
-            return True
+        if exchange.reused and exchange.first_byte is None and clock() - exchange.sent < RACE:
+            return True  # each time another connection, and a fresh one at last
         exchange.fail("closed", _words(error))
     except aiohttp.ClientError as error:
         exchange.fail("protocol", _words(error))

@@ -10,10 +10,10 @@ from agentx.core import Sample
 from agentx.errors import BadInput
 from agentx.replayer.acceptance import Acceptance, bound_of, check_server
 from agentx.replayer.doctor_check import Check
+from agentx.replayer.limits import files_needed
 from agentx.replayer.probe import sglang_version
 
 READ = (0, 5, 16), (0, 5, 23)  # the SGLang versions whose code was read, oldest and newest
-SPARE_FILES = 64  # descriptors of the client beside its connections
 LARGE_PAGE = 64  # tokens: a prefix is lost up to a page less one at its end
 
 
@@ -116,12 +116,13 @@ def _acceptance(facts: Mapping[str, Any], acceptance: Acceptance | None) -> Chec
 
 def _files(sessions: int) -> Check:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    needed = sessions + SPARE_FILES
+    needed = files_needed(sessions)
     told = "unlimited" if soft == resource.RLIM_INFINITY else f"{soft:,}"
     if soft != resource.RLIM_INFINITY and soft < needed:
+        if hard == resource.RLIM_INFINITY or hard >= needed:
+            return Check("file limit", "ok", f"{told}, which a replay raises to the {needed:,} that are needed")
         said = f"this process may open {told} files, and {sessions:,} sessions need {needed:,}"
-        more = hard == resource.RLIM_INFINITY or hard >= needed
-        return Check("file limit", "problem", said, f"ulimit -n {needed}" + ("" if more else ", which root must allow"))
+        return Check("file limit", "problem", said, f"ulimit -n {needed}, which root must allow")
     return Check("file limit", "ok", f"{told}, and {needed:,} are needed")
 
 

@@ -16,6 +16,7 @@ from aiohttp import ClientSession
 
 from agentx.errors import BadInput
 from agentx.replayer.beside import recorded_beside
+from agentx.replayer.client import warm
 from agentx.replayer.counters import Scraper
 from agentx.replayer.folder import Facts
 from agentx.replayer.kv_recorder import CONNECT
@@ -26,7 +27,7 @@ from agentx.replayer.ray_workers import actors
 from agentx.replayer.sampling import Sampler
 from agentx.replayer.split import Part, split_words
 from agentx.replayer.targets import Endpoint
-from agentx.replayer.worker import Job, driver_of
+from agentx.replayer.worker import Job, connections_of, driver_of
 from agentx.replayer.workers import LEAD, Coordinator, about, check_nodes, drifted, lead, processes
 from agentx.results import ResultsWriter
 
@@ -57,6 +58,7 @@ class Playing:
 
     async def alone(self) -> None:
         """Play all of it in this process."""
+        await warm(self.session, self.endpoint.bases, connections_of(self.facts, Part()))
         facts, settings, start = self.facts, self.facts.settings(), time.monotonic()
 
         def clock() -> float:

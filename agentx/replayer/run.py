@@ -18,12 +18,14 @@ from typing import Any
 from aiohttp import ClientSession
 
 from agentx.content import WordList, lexicon
+from agentx.engine.settings import EngineSettings
 from agentx.errors import BadInput
 from agentx.replayer.acceptance import check_server
 from agentx.replayer.client import open_session
 from agentx.replayer.cold import prove_cold
 from agentx.replayer.folder import Facts, check_free, copy_trace, default_folder
 from agentx.replayer.kv_recorder import check_installed
+from agentx.replayer.limits import check_files
 from agentx.replayer.lockstep import course_of
 from agentx.replayer.order import Order, order_of
 from agentx.replayer.plan import Plan
@@ -96,6 +98,7 @@ async def areplay(
         for note in order.notes if progress else ():
             print(f"agentx replay: {note}", file=sys.stderr)
         check_workers(order.plan.load, workers)
+        check_files(order.plan.load, workers, embedded=isinstance(order.target.settings, EngineSettings))
         check_installed(getattr(order.target.settings, "kv_events", ()))
         course = course_of(order_from, order.trace)
         if course is not None and (workers > 1 or ray):

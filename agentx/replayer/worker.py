@@ -27,7 +27,7 @@ from agentx.content import Encoder, WordList, lexicon
 from agentx.errors import AgentxError
 from agentx.frames import FrameWriter
 from agentx.replayer.bodies import Bodies
-from agentx.replayer.client import Clock, Silence, open_session
+from agentx.replayer.client import Clock, Silence, open_session, warm
 from agentx.replayer.counters import Scraper
 from agentx.replayer.drive import Driver
 from agentx.replayer.folder import Facts
@@ -108,6 +108,12 @@ def driver_of(
     )
 
 
+def connections_of(facts: Facts, part: Part) -> int:
+    """Connections to open before the run: as many as requests will be in flight, as far as the plan tells."""
+    load = facts.plan.load
+    return min((len(part.numbers(each)) for each in (load.sessions, load.requests) if each is not None), default=0)
+
+
 class Reporter:
     """Tells the coordinator what of a part's schedule concerns the others, each thing once."""
 
@@ -136,6 +142,7 @@ async def work(job: Job, link: Link, frames: Callable[[], Frames]) -> None:
     try:
         async with open_session(job.headers) as session:
             source = source_of(job.facts)
+            await warm(session, job.endpoint.bases, connections_of(job.facts, job.part))
             link.tell(Ready(os.getpid(), platform.node(), __version__))
             go = await link.hear()
             if isinstance(go, Go):

@@ -19,7 +19,7 @@ CUT = "cut"  # the kind of failure of a request that was in flight when the run 
 
 BEHIND_SECONDS, BEHIND_SHARE = 0.25, 0.1  # later than this, and than this share of the TTFT: the run fell behind
 # The figures must not be used as they stand:
-INVALIDATING = ("books", "stopped", "worker_lost", "fell_behind", "client_saturated", "acceptance_off")
+INVALIDATING = ("books", "stopped", "worker_lost", "fell_behind", "client_saturated", "client_files", "acceptance_off")
 _RELIEF = "Use more workers (--workers), fewer sessions at a time or a faster machine."
 
 
@@ -133,6 +133,12 @@ def _client(metrics: Metrics) -> Iterator[Finding]:
         )
     yield from _fell_behind(metrics)
     yield from _saturated(client)
+    if without := sum(one.count for one in metrics.failures if one.kind == "files"):
+        yield Finding(
+            "client_files",
+            f"{counted(without, 'request')} found no free file descriptor in the client: not the server's fault. "
+            "ulimit -n tells the limit.",
+        )
     if gap is not None and abs(gap.at(50)) > LATE:
         yield Finding(
             "client_server_ttft",

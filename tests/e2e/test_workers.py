@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import json
 import os
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -90,10 +92,24 @@ async def test_a_load_that_cannot_be_split_is_refused_before_anything_is_written
     assert not (tmp_path / "run").exists()
 
 
-def command(path, out, *more):
+@contextlib.contextmanager
+def server():
+    """The URL of an embedded engine in a process of its own."""
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    words = [sys.executable, "-m", "agentx", "serve", "laptop", "--port", "0", "--set", "scheduler.max_running=600"]
+    process = subprocess.Popen(words, env=environment, text=True, stderr=subprocess.PIPE)
+    try:
+        yield re.search(r"http://\S+", process.stderr.readline())[0]
+    finally:
+        process.terminate()
+        process.communicate(timeout=30)
+
+
+def command(path, out, *more, before=None):
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     words = [sys.executable, "-m", "agentx", "replay", str(path), "-o", str(out), "--set", "gaps.scale=1", *more]
-    return subprocess.Popen(words, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return subprocess.Popen(words, env=environment, text=True, preexec_fn=before, **pipes)
 
 
 def four_sessions(trace, out, *, turns):
@@ -167,3 +183,33 @@ def test_workers_whose_coordinator_is_killed_end_with_their_books(trace, tmp_pat
     assert run.end is None
     assert [end["outcome"] for end in run.ends] == ["interrupted"] * 2
     assert (run.books().cut, run.books().balanced) == (4, True)
+
+
+def test_many_live_sessions_under_a_low_limit_of_open_files(trace, tmp_path):
+    """The server is a process of its own; the client may open 256 files at first, and 4,096 when it asks."""
+
+    def few_files() -> None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (256, 4096))
+
+    path, out = trace(*(session(f"s{number}", 1) for number in range(600))), tmp_path / "run"
+    with server() as url:
+        process = command(path, out, "--target", url, "--sessions", "500", before=few_files)
+        stdout, stderr = process.communicate(timeout=120)
+    run = read_results(out)
+    books = run.books()
+    assert (books.plays, books.done, books.completed) == (600, 600, 600), stderr
+    assert process.returncode in (0, 5), stderr  # on a busy machine the client may well be the bottleneck
+    assert min(end["files"]["limit"] for end in run.ends) >= 500
+    assert "client" in stdout
+
+
+def test_a_limit_of_open_files_that_is_too_low_is_said_before_anything_is_written(trace, tmp_path):
+    def few_files() -> None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
+
+    out = tmp_path / "run"
+    process = command(trace(session("a", 1)), out, "--sessions", "500", before=few_files)
+    _, stderr = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert "500 requests in flight need about 1,064 open files, and this process may open 256" in stderr
+    assert not out.exists()
