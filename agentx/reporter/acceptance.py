@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agentx.core import Attempt
+from agentx.reporter.server_counters import Counters
 from agentx.reporter.spread import Spread, spread
 from agentx.results import RunResults
 
@@ -25,7 +26,9 @@ TOLERANCE, ERRORS = 0.01, 4  # a mean is off beyond this share, and beyond so ma
 @dataclass(frozen=True, slots=True)
 class Acceptance:
     """`told` of `of` answered requests of more than one token said so. `steps` are the sum of theirs, `engine_steps` an
-    estimate of the engine's own. `expected` is the plan's, None where it states none (or its bound is not known)."""
+    estimate of the engine's own. `length_by_counters` is the server's own, where it counts accepted drafts (vLLM); it
+    is not judged, as it has no deviation. `expected` is the plan's, None where it states none (or its bound is not
+    known)."""
 
     told: int
     of: int
@@ -36,6 +39,7 @@ class Acceptance:
     standard_error: float | None
     asked: float | None
     expected: float | None
+    length_by_counters: float | None = None
 
     @property
     def off(self) -> bool | None:
@@ -45,12 +49,15 @@ class Acceptance:
         return abs(self.length - self.expected) > max(TOLERANCE * self.expected, ERRORS * self.standard_error)
 
 
-def acceptance_of(run: RunResults, done: Sequence[Attempt]) -> Acceptance | None:
-    """Over the answered attempts; None without speculation in replies and plan."""
+def acceptance_of(run: RunResults, done: Sequence[Attempt], counters: Counters | None = None) -> Acceptance | None:
+    """Over the answered attempts; None without speculation in replies, plan and counters."""
+    counted = None
+    if counters is not None and counters.spec_steps and counters.spec_accepted is not None:
+        counted = 1 + counters.spec_accepted / counters.spec_steps
     stated = run.settings.get("acceptance") or {}
     several = [attempt for attempt in done if attempt.completion_tokens is None or attempt.completion_tokens > 1]
     told = [(attempt, *found) for attempt in several if (found := _steps(attempt)) is not None]
-    if not told and not stated:
+    if not told and not stated and counted is None:
         return None
     steps, drafts = sum(each[1] for each in told), sum(each[2] for each in told)
     engine = _engine_steps([(attempt, count) for attempt, count, _, _ in told])
@@ -64,6 +71,7 @@ def acceptance_of(run: RunResults, done: Sequence[Attempt]) -> Acceptance | None
         standard_error=_standard_error([each[3] for each in told], engine),
         asked=stated.get("asked"),
         expected=stated.get("expected"),
+        length_by_counters=counted,
     )
 
 

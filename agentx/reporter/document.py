@@ -78,6 +78,7 @@ def _acceptance(found: Acceptance) -> dict[str, Any]:
         "of_requests": found.of,
         "length": found.length,
         "length_per_request": spread_document(found.per_request),
+        "length_by_counters": found.length_by_counters,
         "steps": found.steps,
         "engine_steps": found.engine_steps,
         "standard_error": found.standard_error,

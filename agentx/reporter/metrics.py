@@ -134,7 +134,7 @@ def measure(run: RunResults) -> Metrics:
         failures=_failures(measured),
         adjustments=adjustments_of(run),
         client=client_of(run, measured),
-        acceptance=acceptance_of(run, done),
+        acceptance=acceptance_of(run, done, reused.counters),
     )
 
 

@@ -23,9 +23,10 @@ from agentx.results import RunResults
 PREFILL = ("prefill_device_hit", "prefill_host_hit", "prefill_storage_hit")
 FINISHED = ("cached_device", "cached_host", "cached_storage")
 _ABSENT_IS_NONE = frozenset((*FINISHED, "prefill_host_hit", "prefill_storage_hit", "cached_total"))
-_OF_DECODE = frozenset(("generation_tokens", "requests", "retracted"))
+_OF_DECODE = frozenset(("generation_tokens", "requests", "retracted", "spec_verify_calls", "spec_accepted"))
 _RISING = (  # the other names of a sample are gauges: they may fall
     "prompt_tokens", "generation_tokens", "requests", "evicted", "retracted", "prefill_input", "cached_total",
+    "spec_verify_calls", "spec_accepted",
     *PREFILL, *FINISHED,
 )  # fmt: skip
 
@@ -35,6 +36,7 @@ class Counters:
     """Tokens by the server's counters between seconds `start` and `stop`; None where it does not say.
 
     `pool`, `host_pool`: what the device and host caches hold at most.
+    `spec_steps`, `spec_accepted`: verification steps of speculative decoding and the drafts that they accepted (vLLM).
     `source`: "prefill" or "finished", the counters that the reuse was taken from. `requests_cached` and
     `requests_prompt` are the same by the responses that ended between the samples, `requests_untold` how many of
     those told nothing.
@@ -52,6 +54,8 @@ class Counters:
     requests: int | None
     evicted: int | None
     retracted: int | None
+    spec_steps: int | None
+    spec_accepted: int | None
     pool: int | None
     host_pool: int | None
     went_back: bool
@@ -102,6 +106,8 @@ def counters_of(run: RunResults, measured: Sequence[Attempt]) -> Counters | None
         requests=by_name.get("requests"),
         evicted=by_name.get("evicted"),
         retracted=by_name.get("retracted"),
+        spec_steps=by_name.get("spec_verify_calls"),
+        spec_accepted=by_name.get("spec_accepted"),
         pool=_gauge(pairs, "pool"),
         host_pool=_gauge(pairs, "host_total"),
         went_back=went_back,

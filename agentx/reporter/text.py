@@ -81,6 +81,8 @@ def _head(about: About, metrics: Metrics) -> list[Block]:
 
 def _acceptance(found: Acceptance) -> str:
     length = "unknown" if found.length is None else f"{found.length:.3f} tokens a step"
+    if found.length is None and found.length_by_counters is not None:
+        length = f"{found.length_by_counters:.3f} tokens a step by the server's counters, unknown by replies"
     plan = "" if found.asked is None else f", the plan's is {found.asked:g}"
     return f"{length} over {counted(found.steps, 'step')} of {counted(found.told, 'request')}{plan}"
 

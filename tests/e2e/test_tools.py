@@ -55,6 +55,11 @@ def test_ideal_is_what_the_engine_gives(trace: Path, tmp_path: Path, wire: str, 
     }
 
 
+@pytest.mark.parametrize("salt", ["session", "none", "field", "field-session"])
+def test_salts_keep_them_apart_as_the_accounting_says(trace: Path, tmp_path: Path, salt: str) -> None:
+    explained(simulate(trace, out=tmp_path / "sim", sets=[*SETS, "load.sessions=1", f"salt={salt}"], salt="x"))
+
+
 def test_they_change_what_is_sent(trace: Path, tmp_path: Path) -> None:
     tools = simulate(trace, out=tmp_path / "tools", sets=SETS, salt="x")
     plain = simulate(trace, out=tmp_path / "plain", sets=[*SETS, "messages=plain"], salt="x")

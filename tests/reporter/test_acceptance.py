@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from agentx.core import Header
@@ -12,7 +14,7 @@ from agentx.reporter.reporting import report
 from agentx.results import RunResults
 from agentx.trace import TraceWriter
 from tests.making import linear
-from tests.reporter.conftest import make_attempt
+from tests.reporter.conftest import make_attempt, make_run, make_sample
 
 
 def told(histogram, **more):
@@ -65,6 +67,17 @@ def test_what_is_not_told(tmp_path):
     assert found(tmp_path, [make_attempt(told=1)], expected=2.0).of == 0  # one token has no step
     whole = found(tmp_path, [make_attempt(extra={"spec": {"spec_verify_ct": 4, "spec_num_correct_drafts": 6}})])
     assert (whole.length, whole.standard_error) == (2.5, None)
+
+
+def test_a_server_that_counts_tells_what_its_replies_do_not(tmp_path):
+    """vLLM: 40 steps accepted 64 drafts in the window."""
+    before = {"spec_verify_calls": 10, "spec_accepted": 0, "prompt_tokens": 0}
+    after = {"spec_verify_calls": 50, "spec_accepted": 64, "prompt_tokens": 9}
+    samples = [make_sample(-1, **before), make_sample(9, **after)]
+    made = report(replace(make_run([make_attempt()], samples=samples), folder=tmp_path))
+    acceptance = made.metrics.acceptance
+    assert (acceptance.length, acceptance.length_by_counters, acceptance.off) == (None, 2.6, None)
+    assert "2.600 tokens a step by the server's counters" in made.text()
 
 
 SPECULATION = "target.speculation={algorithm: EAGLE, steps: 3, draft_tokens: 4}"
