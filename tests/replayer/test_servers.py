@@ -107,3 +107,18 @@ def test_a_session_stays_on_one_server_and_counters_are_summed(trace, tmp_path):
     assert "dealt out to 2 servers" in told["several_servers"]
     assert "counters_differ" not in told
     assert sum(note.startswith("proved cold") for note in run.notes) == 2
+
+
+def test_pools_are_asked_each_for_its_own_half(trace, tmp_path):
+    """One engine answers; named as the prefill pool it tells prompts, and what was generated is the decode pool's."""
+    with running(settings(8000)) as prefill, running(settings(5000)) as decode:
+        own = tmp_path / "pools.yaml"
+        pools = f"{{prefill: [{prefill}/metrics], decode: [{decode}/metrics]}}"
+        own.write_text(f"agentx: target/1\nkind: endpoint\nurl: {prefill}\nmetrics: {pools}\n")
+        run = replay(trace, target=str(own), sets=["gaps.scale=0"], out=tmp_path / "run")
+    assert {sample.extra["role"] for sample in run.samples} == {"prefill", "decode"}
+    assert [told["role"] for told in run.settings["servers"].values()] == ["decode"]
+    reuse = measure(run).reuse
+    assert (reuse.counters.prompt, reuse.counters.difference) == (reuse.by_request.prompt, 0)
+    assert reuse.counters.pool == 8000
+    assert (reuse.counters.generated, reuse.counters.requests) == (None, None)  # it was never asked, so it tells nothing
