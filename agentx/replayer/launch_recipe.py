@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from agentx.errors import BadInput
-from agentx.replayer.targets import NOT_KEPT, Launch, is_secret, without_secrets
+from agentx.replayer.targets import Launch, is_secret, without_secret_flags, without_secrets
 
 PORT, IMAGE, ENVIRONMENT = "{port}", "{image}", "{environment}"
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
@@ -155,20 +155,6 @@ def _environment(
                 hint="leave it out of the target, or the acceptance out of the plan",
             )
     return {**own, **simulated}
-
-
-def without_secret_flags(argv: Sequence[str]) -> list[str]:
-    """A command line without the values of flags such as `--api-key`."""
-    kept: list[str] = []
-    for word in argv:
-        name, equals, _ = word.partition("=")
-        if kept and kept[-1].startswith("--") and "=" not in kept[-1] and is_secret(kept[-1]) and word[:2] != "--":
-            kept.append(NOT_KEPT)
-        elif equals and name.startswith("--") and is_secret(name):
-            kept.append(f"{name}={NOT_KEPT}")
-        else:
-            kept.append(word)
-    return kept
 
 
 def flag(argv: Sequence[str], names: Sequence[str]) -> str | None:

@@ -45,6 +45,18 @@ def _url(value: object) -> str:
 Url = Annotated[str, pydantic.BeforeValidator(_url)]
 
 
+def _word(value: object) -> object:
+    """Numbers are words too: `--tp-size, 8` need no quotes. Not true and false: `true` may be meant, or `True`."""
+    return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
+
+
+Word = Annotated[str, pydantic.BeforeValidator(_word)]
+
+
+def _shape(value: object) -> str:
+    return "map" if isinstance(value, Mapping) else "list" if isinstance(value, list) else "text"
+
+
 def _listed(value: object) -> object:
     return [value] if isinstance(value, str) else value
 
@@ -56,6 +68,20 @@ def _zmq(value: object) -> str:
 
 
 Zmq = Annotated[str, pydantic.BeforeValidator(_zmq)]
+
+
+Metrics = Annotated[
+    Annotated[list[Url], pydantic.Tag("list")]
+    | Annotated[list[Url], pydantic.Tag("text")]  # which it refuses
+    | Annotated[dict[Role, list[Url]], pydantic.Tag("map")],
+    pydantic.Discriminator(_shape),
+]
+Command = Annotated[
+    Annotated[str, pydantic.Tag("text")]
+    | Annotated[list[Word], pydantic.Tag("list")]
+    | Annotated[str, pydantic.Tag("map")],
+    pydantic.Discriminator(_shape),
+]
 
 
 class Server(Strict):
@@ -73,7 +99,7 @@ class Server(Strict):
     headers: dict[str, str] = Field(default={})
     gpus: int | None = Field(default=None, ge=1)
     price: Price = Price()
-    metrics: list[Url] | dict[Role, list[Url]] | None = None
+    metrics: Metrics | None = None
     kv_events: Annotated[list[Zmq], pydantic.BeforeValidator(_listed)] = Field(default=[])
 
 
@@ -132,9 +158,9 @@ class Launch(Server):
     """
 
     kind: Literal["launch"]
-    command: str | list[str]
-    arguments: list[str] = Field(default=[])
-    environment: dict[str, str] = Field(default={})
+    command: Command
+    arguments: list[Word] = Field(default=[])
+    environment: dict[str, Word] = Field(default={})
     cwd: str | None = None
     image: str | None = None
     model_path: str | None = None
@@ -142,7 +168,7 @@ class Launch(Server):
     url: Url | None = None
     ready: Ready = Ready()
     jit_warmup: bool = True
-    stop: list[str] = Field(default=[])
+    stop: list[Word] = Field(default=[])
     grace: Duration = 30.0
     bytes_per_token: int | None = Field(default=None, ge=1)
     ranks: int | None = Field(default=None, ge=1)
@@ -162,12 +188,34 @@ class Target:
         for part in ("headers", "environment"):
             if part in kept and isinstance(kept[part], dict):
                 kept[part] = without_secrets(kept[part])
+        for part in ("command", "arguments", "stop"):
+            if isinstance(kept.get(part), str):
+                kept[part] = " ".join(without_secret_flags(kept[part].split(" ")))
+            elif isinstance(kept.get(part), list):
+                kept[part] = without_secret_flags(kept[part])
         return kept
 
 
 def without_secrets(named: Mapping[str, str]) -> dict[str, str]:
     """Values by name, without those whose name says that they are not to be told."""
     return {name: NOT_KEPT if is_secret(name) else value for name, value in named.items()}
+
+
+def without_secret_flags(argv: Sequence[str]) -> list[str]:
+    """A command line without the values of flags such as `--api-key`."""
+    kept: list[str] = []
+    for word in argv:
+        if " " in word:  # a script
+            kept.append(" ".join(without_secret_flags(word.split(" "))))
+            continue
+        name, equals, _ = word.partition("=")
+        if kept and kept[-1].startswith("--") and "=" not in kept[-1] and is_secret(kept[-1]) and word[:2] != "--":
+            kept.append(NOT_KEPT)
+        elif equals and name.startswith("--") and is_secret(name):
+            kept.append(f"{name}={NOT_KEPT}")
+        else:
+            kept.append(word)
+    return kept
 
 
 def is_secret(name: str) -> bool:
@@ -191,6 +239,8 @@ def resolve_target(name: str, sets: Sequence[str] = ()) -> Target:
         return Target(path.stem, load(Endpoint, path, kind="target", sets=sets, extended=base_of))
     if kind == "launch":
         return Target(path.stem, load(Launch, path, kind="target", sets=sets, extended=base_of))
+    if kind != "engine":
+        raise BadInput(f"kind: should be engine, endpoint or launch, not {kind!r}", file=path)
     return Target(path.stem, load_engine(path, sets=sets))
 
 

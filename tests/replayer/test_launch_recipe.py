@@ -14,10 +14,9 @@ from agentx.replayer.launch_recipe import (
     recipe_of,
     stated_facts,
     variables_of,
-    without_secret_flags,
     words_of,
 )
-from agentx.replayer.targets import Launch
+from agentx.replayer.targets import Launch, Target, without_secret_flags
 
 ENVIRON = {"MODELS": "/data", "HF_TOKEN": "hush", "IMAGE": "rocm/sgl@sha256:ab"}
 
@@ -73,6 +72,15 @@ def test_a_url_says_where_a_server_listens_whose_command_has_no_port():
     assert recipe(command=["serve"], url="http://127.0.0.1:30000/v1").url == "http://127.0.0.1:30000/v1"
 
 
+SECRET = "serve --port {port} --api-key s3cret --admin-api-key=s3cret"
+
+
+def test_numbers_are_words():
+    made = recipe(command=["serve", "{port}", "--tp-size", 8], arguments=["--mem", 0.85], environment={"A": 900})
+    assert made.argv == ("serve", "21000", "--tp-size", "8", "--mem", "0.85")
+    assert made.environment == {"A": "900"}
+
+
 def test_no_secret_is_kept():
     made = recipe(
         {"SGLANG_SIMULATE_ACC_TOKEN_MODE": "fixed"},
@@ -84,6 +92,10 @@ def test_no_secret_is_kept():
     kept = json.dumps(made.kept)
     assert "hush" not in kept
     assert "s3cret" not in kept
+    assert "s3cret" not in json.dumps(Target("t", launch(command=SECRET.split())).record())
+    script = Target("t", launch(command=["bash", "-c", f"{SECRET} &\nwait"])).record()
+    assert script["command"][2] == "serve --port {port} --api-key (not kept) --admin-api-key=(not kept) &\nwait"
+    assert "s3cret" not in json.dumps(Target("t", launch(command=SECRET)).record())
     assert made.kept["environment"]["SGLANG_SIMULATE_ACC_TOKEN_MODE"] == "fixed"  # its name only looks like a secret's
     assert made.kept["environment"]["MODEL"] == "/data"
 

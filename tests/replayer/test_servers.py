@@ -121,4 +121,7 @@ def test_pools_are_asked_each_for_its_own_half(trace, tmp_path):
     reuse = measure(run).reuse
     assert (reuse.counters.prompt, reuse.counters.difference) == (reuse.by_request.prompt, 0)
     assert reuse.counters.pool == 8000
-    assert (reuse.counters.generated, reuse.counters.requests) == (None, None)  # it was never asked, so it tells nothing
+    assert (reuse.counters.generated, reuse.counters.requests) == (
+        None,
+        None,
+    )  # it was never asked, so it tells nothing

@@ -132,7 +132,9 @@ NOWHERE = [
     ("gpus: 8", "say url, the address of the server, or urls"),
     ("url: http://a\nurls: [http://b]", "say url"),
     ("urls: [http://a:1, http://a:1/v1]", "urls: one of them stands there twice"),
-    ("url: http://a\nmetrics: {prefil: [http://a/metrics]}", "metrics"),
+    ("url: http://a\nmetrics: {prefil: [http://a/metrics]}", r"4:11: metrics.prefil: should be 'prefill' or 'decode'"),
+    ("url: http://a\nmetrics: http://a/metrics", "metrics: should be a valid list, not 'http"),
+    ("url: http://a\nmetrics: [5]", "metrics.0: should be a URL"),
 ]
 
 
@@ -140,8 +142,30 @@ NOWHERE = [
 def test_addresses_that_cannot_be_used(tmp_path, lines, says):
     path = tmp_path / "wrong.yaml"
     path.write_text(f"agentx: target/1\nkind: endpoint\n{lines}\n")
-    with pytest.raises(BadInput, match=says):
+    with pytest.raises(BadInput, match=says) as error:
         resolve_target(str(path))
+    assert "\n" not in str(error.value)
+
+
+WRONG_LAUNCHES = [
+    ("kind: launch", "command: is missing"),
+    ("kind: launch\ncommand: 5", "command: should be a valid string, not 5"),
+    ("kind: launch\ncommand: {a: b}", "command: should be a valid string, not keys and values"),
+    ("kind: launch\ncommand: [x, [y]]", r"command.1: should be a valid string, not a list"),
+    ("kind: launch\ncommand: x\nenvironment: {A: true}", "environment: should be something other than true or false"),
+    ("kind: launch\ncommand: x\nport: 0", "port: should be greater than or equal to 1, not 0"),
+    ("kind: launch\ncommand: x\nready: {timeout: 5}", "a duration needs a unit"),
+    ("kind: lauch\ncommand: x", "kind: should be engine, endpoint or launch, not 'lauch'"),
+]
+
+
+@pytest.mark.parametrize(("lines", "says"), WRONG_LAUNCHES)
+def test_recipes_that_cannot_be_read(tmp_path, lines, says):
+    path = tmp_path / "wrong.yaml"
+    path.write_text(f"agentx: target/1\n{lines}\n")
+    with pytest.raises(BadInput, match=says) as error:
+        resolve_target(str(path))
+    assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize(
