@@ -149,7 +149,7 @@ def _gpus(launch: Launch) -> Check:
         said = "no nvidia-smi, rocm-smi or amd-smi tells: neither GPUs nor their memory are known"
         return Check("GPUs", "unknown", said)
     tool, gpus = found
-    told = f"{len(gpus)} x {gpus[0].name} by {tool}"
+    told = f"{len(gpus)} x {gpus[0].name or 'GPU'} by {tool}"
     if launch.gpus is not None and len(gpus) < launch.gpus:
         return Check("GPUs", "problem", f"{told}, and the target has {launch.gpus}")
     return Check("GPUs", "ok", told)

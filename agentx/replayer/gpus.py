@@ -1,93 +1,84 @@
-"""The GPUs of this machine, as whichever of nvidia-smi, amd-smi and rocm-smi is there tells: names and memory.
+"""The GPUs of this machine and how much of their memory is used, by whichever tool is there (`gpu_tools.py`).
 
-A tool that is not there, fails, or writes what is not understood tells nothing. Only nvidia-smi's CSV is fixed by its
-own command line; the JSON of amd-smi and rocm-smi is read as their documentation shows it, and was never seen running.
+A tool that is not there, fails, or writes what is not understood tells nothing. Names are asked for apart; the JSON of
+amd-smi and rocm-smi is read as their documentation shows it, and was never seen running.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
+
+from agentx.replayer.gpu_tools import TOOLS
 
 ANSWER = 20.0  # s that a tool may take
-MEGABYTE = 1 << 20
+_ODD = (ValueError, KeyError, TypeError, IndexError, AttributeError)  # output that is not what its documentation shows
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
-    """`used` and `total` are bytes of its memory."""
+    """`used` and `total` are bytes of its memory; `name` None: not told."""
 
-    name: str
+    name: str | None
     used: int
     total: int
 
 
 def gpus_here() -> tuple[str, list[Gpu]] | None:
-    """(tool, GPUs); None where no tool tells."""
+    """(tool, GPUs); None where no tool tells their memory."""
     for tool, arguments, read in TOOLS:
         path = shutil.which(tool)
-        if path is None:
+        looks = None if path is None else _asked([path, *arguments], read)
+        told = [(look.memory_used, look.memory_total) for look in looks or ()]
+        memory = [(used, total) for used, total in told if used is not None and total is not None]
+        if path is None or not memory or len(memory) < len(told):
             continue
-        text = _output([path, *arguments])
-        if text is None:
-            continue
-        try:
-            found = read(text)
-        except (ValueError, KeyError, TypeError, IndexError, AttributeError):  # not what its documentation shows
-            continue
-        if found:
-            return tool, found
+        asking, reading = NAMES[tool]
+        names = _asked([path, *asking], reading) or []
+        known = names if len(names) == len(memory) else [None] * len(memory)
+        return tool, [Gpu(name, used, total) for name, (used, total) in zip(known, memory, strict=True)]
     return None
 
 
-def _output(argv: list[str]) -> str | None:
+def _asked(argv: list[str], read: Callable[[str], T]) -> T | None:
     try:
         done = subprocess.run(argv, capture_output=True, timeout=ANSWER, text=True, errors="replace", check=False)
-    except (OSError, subprocess.TimeoutExpired):
+        return read(done.stdout) if done.returncode == 0 else None
+    except (OSError, subprocess.TimeoutExpired, *_ODD):
         return None
-    return done.stdout if done.returncode == 0 else None
 
 
-def from_nvidia(text: str) -> list[Gpu]:
-    """`nvidia-smi --query-gpu=name,memory.used,memory.total --format=csv,noheader,nounits`: MiB."""
-    rows = [line.rsplit(",", 2) for line in text.splitlines() if line.strip()]
-    return [Gpu(name.strip(), int(used) * MEGABYTE, int(total) * MEGABYTE) for name, used, total in rows]
+def _lines(text: str) -> list[str | None]:
+    """`nvidia-smi --query-gpu=name --format=csv,noheader`."""
+    return [line.strip() for line in text.splitlines() if line.strip()]
 
 
-def from_amd(text: str) -> list[Gpu]:
-    """`amd-smi metric --mem-usage --json`: a list (in newer ones under `gpu_data`), each with `mem_usage`, in MB."""
+def _asics(text: str) -> list[str | None]:
+    """`amd-smi static --asic --json`: a list, in newer ones under `gpu_data`."""
     data = json.loads(text)
-    entries = data["gpu_data"] if isinstance(data, dict) else data
-    return [
-        Gpu(
-            f"GPU {entry['gpu']}",
-            int(entry["mem_usage"]["used_vram"]["value"]) * MEGABYTE,
-            int(entry["mem_usage"]["total_vram"]["value"]) * MEGABYTE,
-        )
-        for entry in entries
-    ]
+    entries: list[dict[str, Any]] = data["gpu_data"] if isinstance(data, dict) else data
+    return [str(entry["asic"]["market_name"]) for entry in sorted(entries, key=lambda one: int(one["gpu"]))]
 
 
-def from_rocm(text: str) -> list[Gpu]:
-    """`rocm-smi --showproductname --showmeminfo vram --json`: a map of cards, in bytes."""
-    cards: Mapping[str, Mapping[str, Any]] = json.loads(text)
-    return [
-        Gpu(
-            str(card.get("Card Series") or card.get("Card series") or name),
-            int(card["VRAM Total Used Memory (B)"]),
-            int(card["VRAM Total Memory (B)"]),
-        )
-        for name, card in sorted(cards.items())
-        if name.startswith("card")
-    ]
+def _cards(text: str) -> list[str | None]:
+    """`rocm-smi --showproductname --json`: a map of cards."""
+    found = {
+        int(name[4:]): {key.lower(): str(value) for key, value in card.items()}
+        for name, card in json.loads(text).items()
+        if re.fullmatch(r"card\d+", name)
+    }
+    return [found[number].get("card series") for number in sorted(found)]
 
 
-TOOLS: tuple[tuple[str, tuple[str, ...], Callable[[str], list[Gpu]]], ...] = (
-    ("nvidia-smi", ("--query-gpu=name,memory.used,memory.total", "--format=csv,noheader,nounits"), from_nvidia),
-    ("rocm-smi", ("--showproductname", "--showmeminfo", "vram", "--json"), from_rocm),
-    ("amd-smi", ("metric", "--mem-usage", "--json"), from_amd),
-)
+NAMES: dict[str, tuple[tuple[str, ...], Callable[[str], list[str | None]]]] = {
+    "nvidia-smi": (("--query-gpu=name", "--format=csv,noheader"), _lines),
+    "amd-smi": (("static", "--asic", "--json"), _asics),
+    "rocm-smi": (("--showproductname", "--json"), _cards),
+}

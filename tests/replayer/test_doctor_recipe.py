@@ -7,6 +7,7 @@ import pytest
 from agentx import catalog
 from agentx.replayer.acceptance import Acceptance
 from agentx.replayer.doctor_recipe import GONE, MATTER, recipe_checks
+from agentx.replayer.gpus import Gpu
 from agentx.replayer.targets import Launch, resolve_target
 
 COMMAND = "python3 -m sglang.launch_server --port {port} --enable-metrics --enable-cache-report"
@@ -99,3 +100,17 @@ def test_shipped_recipes_have_no_wrong_flag(name):
 
 def test_no_flag_is_both_gone_and_known():
     assert not set(GONE) & set(MATTER)
+
+
+GPUS = [
+    (None, "unknown", "no nvidia-smi"),
+    (("rocm-smi", [Gpu("MI325X", 0, 1)] * 8), "ok", "8 x MI325X by rocm-smi"),
+    (("amd-smi", [Gpu(None, 0, 1)] * 4), "problem", "4 x GPU by amd-smi, and the target has 8"),
+]
+
+
+@pytest.mark.parametrize(("here", "verdict", "says"), GPUS)
+def test_gpus(here, verdict, says, monkeypatch):
+    monkeypatch.setattr("agentx.replayer.doctor_recipe.gpus_here", lambda: here)
+    (check,) = of(checks(gpus=8), "GPUs", verdict)
+    assert says in check.said

@@ -1,40 +1,69 @@
-"""What the GPUs' tools write, as their documentation shows it; anything else tells nothing."""
+"""What GPUs are here and what of their memory is used, from tools that write as their documentation shows it."""
 
 from __future__ import annotations
 
 import pytest
 
-from agentx.replayer import gpus
-from agentx.replayer.gpus import Gpu, from_amd, from_nvidia, from_rocm, gpus_here
+from agentx.replayer.gpu_tools import TOOLS
+from agentx.replayer.gpus import NAMES, Gpu, gpus_here
 
-AMD = '{"gpu": 0, "mem_usage": {"used_vram": {"value": 100, "unit": "MB"}, "total_vram": {"value": 196592}}}'
-ROCM = """{"card0": {"VRAM Total Memory (B)": "206141652992", "VRAM Total Used Memory (B)": "297000",
-  "Card Series": "AMD Instinct MI325X"}, "system": {}}"""
+MEMORY = '{"used_vram": {"value": 100, "unit": "MB"}, "total_vram": {"value": 196592, "unit": "MB"}}'
+CARD = '{"VRAM Total Memory (B)": "2000", "VRAM Total Used Memory (B)": "300", "Card Series": "AMD Instinct MI325X"}'
 
 CASES = [
-    (from_nvidia, "NVIDIA B200, 10, 183359\n", [Gpu("NVIDIA B200", 10 << 20, 183359 << 20)]),
-    (from_amd, f"[{AMD}]", [Gpu("GPU 0", 100 << 20, 196592 << 20)]),
-    (from_amd, f'{{"gpu_data": [{AMD}]}}', [Gpu("GPU 0", 100 << 20, 196592 << 20)]),
-    (from_rocm, ROCM, [Gpu("AMD Instinct MI325X", 297000, 206141652992)]),
+    # the tool; what it writes when asked for names (by that word), and otherwise; what is found
+    (
+        ("nvidia-smi", "gpu=name", "NVIDIA B200", "70, 300, 900, 0, 10, 183359"),
+        Gpu("NVIDIA B200", 10 << 20, 183359 << 20),
+    ),
+    (
+        (
+            "amd-smi",
+            "static",
+            '[{"gpu": 0, "asic": {"market_name": "MI325X"}}]',
+            f'[{{"gpu": 0, "mem_usage": {MEMORY}}}]',
+        ),
+        Gpu("MI325X", 100 << 20, 196592 << 20),
+    ),
+    (
+        ("amd-smi", "static", "not told", f'{{"gpu_data": [{{"gpu": 0, "mem_usage": {MEMORY}}}]}}'),
+        Gpu(None, 100 << 20, 196592 << 20),
+    ),
+    (
+        ("rocm-smi", "productname", f'{{"card0": {CARD}, "system": {{}}}}', f'{{"card0": {CARD}}}'),
+        Gpu("AMD Instinct MI325X", 300, 2000),
+    ),
 ]
 
 
-@pytest.mark.parametrize(("read", "text", "found"), CASES)
-def test_each_tool(read, text, found):
-    assert read(text) == found
-
-
-def tool(folder, name, script):
-    path = folder / name
-    path.write_text(f"#!/bin/sh\n{script}\n")
-    path.chmod(0o755)
-
-
-def test_the_first_tool_that_tells(tmp_path, monkeypatch):
+@pytest.fixture
+def tools(tmp_path, monkeypatch):
+    """Puts tools into a PATH that has no others: one that is asked for names, and writes something else otherwise."""
     monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
-    monkeypatch.setattr(gpus, "ANSWER", 5.0)
-    tool(tmp_path, "nvidia-smi", "exit 9")  # no driver
-    tool(tmp_path, "rocm-smi", "echo 'WARNING: not JSON'")
+
+    def made(name, names, first, otherwise):
+        path = tmp_path / name
+        path.write_text(f"#!/bin/sh\ncase \"$*\" in *{names}*) echo '{first}';; *) echo '{otherwise}';; esac\n")
+        path.chmod(0o755)
+
+    return made
+
+
+@pytest.mark.parametrize(("tool", "found"), CASES)
+def test_each_tool(tools, tool, found):
+    tools(*tool)
+    assert gpus_here() == (tool[0], [found])
+
+
+def test_a_tool_that_is_not_understood_is_passed_over(tools, tmp_path):
     assert gpus_here() is None
-    tool(tmp_path, "amd-smi", f"echo '[{AMD}]'")
-    assert gpus_here() == ("amd-smi", [Gpu("GPU 0", 100 << 20, 196592 << 20)])
+    tools("nvidia-smi", "gpu=name", "x", "no devices were found")
+    tools("rocm-smi", "productname", "x", "WARNING: not JSON")
+    assert gpus_here() is None
+    (tmp_path / "nvidia-smi").write_text("#!/bin/sh\nexit 9\n")
+    tools("rocm-smi", "productname", "x", f'{{"card0": {CARD}}}')
+    assert gpus_here() == ("rocm-smi", [Gpu(None, 300, 2000)])
+
+
+def test_every_tool_can_be_asked_for_names():
+    assert [name for name, _, _ in TOOLS] == list(NAMES)
