@@ -70,3 +70,14 @@ def test_a_replayed_sweep_is_one_table(trace, tmp_path):
     assert [each.requests for _, _, each in found.rows] == [6, 6]
     with pytest.raises(BadInput, match="--salt x gives 2 runs the same words"):
         sweep(trace, knobs=["load.sessions=1,2"], out=tmp_path / "s", salt="x", simulated=False)
+
+
+def test_two_targets_are_a_sweep_in_abba_order(trace, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, pool in (("before", 600), ("after", 4000)):
+        (tmp_path / f"{name}.yaml").write_text(f"agentx: target/1\nextends: laptop\ncache: {{pool: {pool}}}\n")
+    sweep(trace, knobs=["target=before.yaml,after.yaml"], out="ab", sets=SETS, workers=1)
+    made = sorted(tmp_path.glob("ab/*/run-*/run.json"), key=lambda path: path.stat().st_mtime_ns)
+    assert [path.parts[-3] for path in made] == ["000", "001", "001", "000"]
+    pools = [json.loads(path.read_text())["target"]["cache"]["pool"] for path in made]
+    assert pools == [600, 4000, 4000, 600]
