@@ -52,8 +52,17 @@ class _Search:
         for repeat in range(1, self.plan.repeats + 1):
             seed = (f"seed={self.plan.seed + repeat - 1}",) if repeat > 1 else ()
             sets = (*self.job.sets, f"{self.goal.key}={self.goal.text(value)}", *seed)
-            label = f"{name}, run {repeat}"
-            yield replace(self.job, sets=sets, out=repeated(self.folder / name, repeat), repeat=repeat, label=label)
+            yield replace(
+                self.job, sets=sets, out=repeated(self.folder / name, repeat), repeat=repeat,
+                label=f"{name}, run {repeat}", more=self._more(value),
+            )  # fmt: skip
+
+    def _more(self, value: float) -> Mapping[str, Any]:
+        """Fewer sessions, or requests, than workers are split over fewer workers."""
+        workers = self.job.more.get("workers", 1)
+        return (
+            {**self.job.more, "workers": min(workers, int(value))} if self.goal.whole and workers > 1 else self.job.more
+        )
 
     def read(self) -> None:
         """The spots of which every run is there already."""

@@ -25,6 +25,7 @@ FIND = [*WORDS, "--find", "sessions 1..2: ttft_p95 <= 1h", "-o", "find"]
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("agentx.reporter.findings.BEHIND_SECONDS", 1e9)  # a busy machine is not what is tested
     with TraceWriter(tmp_path / "t.trace", Header(name="t", scope="scope")) as writer:
         for number in range(4):
             writer.session(linear(3, id=f"s{number}", fresh=30, reply=9))
@@ -93,6 +94,12 @@ def test_one_table_and_one_search_over_http(folder, capsys):
     out = capsys.readouterr().out
     assert out.startswith("agentx find: t, rate: failed <= 0%")
     assert "replayed" in out
+
+
+def test_workers_share_each_run_as_far_as_it_can_be_split(folder, capsys):
+    assert main([*FIND, "--workers", "2"]) == 0
+    told = [read_results(folder / f"find/sessions-{count}/run-1").settings.get("workers") for count in (1, 2)]
+    assert [workers and len(workers) for workers in told] == [None, 2]
 
 
 def test_a_target_that_does_not_answer_is_one_line(folder, capsys):
