@@ -104,6 +104,16 @@ def test_the_commands_of_importing_work_in_order(tmp_path: Path, environment: di
     assert "mine.trace: 1 sessions, 2 turns, no errors" in result.stdout
 
 
+def test_the_commands_of_predicting_work_in_order(tmp_path: Path, environment: dict[str, str]) -> None:
+    script = "".join(blocks(ROOT / "docs/howto-predict.md", "sh"))
+    result = subprocess.run(
+        ["bash", "-ec", script], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "falls off at" in result.stdout
+    assert "forecasts made with laptop: observed over expected" in result.stdout
+
+
 def test_every_link_of_the_documents_leads_somewhere() -> None:
     dead = []
     for document in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]:

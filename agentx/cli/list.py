@@ -1,4 +1,4 @@
-"""agentx list: what the catalogues hold, a name first on each line."""
+"""agentx list: what the catalogues hold, a name first on each line; or how forecasts did in the runs of a folder."""
 
 from __future__ import annotations
 
@@ -6,19 +6,29 @@ import argparse
 import sys
 
 from agentx import catalog
+from agentx.errors import EXIT_OK, BadInput
 
 EPILOG = """examples:
   agentx list
   agentx list workloads
+  agentx list forecasts runs/             how the forecasts of the runs in there did, by the target that made them
   AGENTX_PATH=~/agentx agentx list targets        with ~/agentx/replays/targets/*.yaml, yours before the built-in ones
 """
 
 
+FORECASTS = "forecasts"
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("kind", nargs="?", choices=catalog.KINDS, help="one catalogue (default: all)")
+    parser.add_argument("kind", nargs="?", choices=(*catalog.KINDS, FORECASTS), help="one catalogue (default: all)")
+    parser.add_argument("folder", nargs="?", metavar="DIR", help="of forecasts: where the run folders are")
 
 
 def run(args: argparse.Namespace) -> int:
+    if args.kind == FORECASTS:
+        return _forecasts(args.folder)
+    if args.folder is not None:
+        raise BadInput(f"{args.folder}: only forecasts are listed from a folder", hint="agentx list forecasts DIR")
     kinds = catalog.KINDS if args.kind is None else (args.kind,)
     found = [entry for kind in kinds for entry in catalog.entries(kind)]
     width = max((len(entry.name) for entry in found), default=0)
@@ -31,3 +41,12 @@ def run(args: argparse.Namespace) -> int:
             file=sys.stderr,
         )
     return 0
+
+
+def _forecasts(folder: str | None) -> int:
+    from agentx.reporter.scored import ledger, ledger_text
+
+    if folder is None:
+        raise BadInput("where are the runs?", hint="agentx list forecasts DIR")
+    print(ledger_text(ledger(folder)), end="")
+    return EXIT_OK

@@ -49,6 +49,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="first prove that the cache can be seen and emptied (a prompt must hit, and miss after a flush)",
     )  # fmt: skip
     parser.add_argument(
+        "--forecast", metavar="FILE",
+        help="what 'agentx simulate --forecast' expects of this run: kept in its folder, and scored by the report",
+    )  # fmt: skip
+    parser.add_argument(
         "--workers", type=int, default=1, metavar="N", help="processes that share the plan (default: %(default)s)"
     )
     parser.add_argument(
@@ -62,6 +66,10 @@ def run(args: argparse.Namespace) -> int:
     sets = sets_of(args)
     if args.dry_run:
         return _forecast(args, sets)
+    if args.forecast is not None:
+        from agentx.reporter.forecasts import load_forecast
+
+        load_forecast(args.forecast)  # what is none is refused before the first request
     code = play_many(
         args,
         sets,
@@ -91,6 +99,10 @@ def _replay(args: argparse.Namespace, sets: list[str]) -> int:
         progress=True, signals=True,
     )  # fmt: skip
     print(f"agentx replay: results in {result.folder}", file=sys.stderr)
+    if args.forecast is not None:
+        from agentx.reporter.scored import FORECAST
+
+        (result.folder / FORECAST).write_bytes(Path(args.forecast).read_bytes())
     from agentx.reporter.reporting import report  # only now: the first request should not wait for it
 
     if not result.attempts and not interrupted(result):

@@ -21,6 +21,7 @@ from agentx.reporter.machine import Machine, machine_blocks, machine_document, m
 from agentx.reporter.metrics import Metrics, measure
 from agentx.reporter.reuse_groups import Grouped, grouped, groups_blocks, groups_document
 from agentx.reporter.run_capacity import RunCapacity, run_capacity, run_capacity_blocks, run_capacity_document
+from agentx.reporter.scored import Scored, scored_blocks, scored_document, scored_of
 from agentx.reporter.table import Block, as_markdown, as_text
 from agentx.reporter.text import blocks
 from agentx.results import RunResults, read_results
@@ -41,6 +42,7 @@ class Report:
     judged: Judged
     cache: CacheEvents | None
     machine: Machine | None
+    forecast: Scored | None = None
 
     def text(self) -> str:
         """For a terminal: ASCII, at most 100 columns."""
@@ -58,6 +60,7 @@ class Report:
         first = slo_blocks(self.judged)
         return [
             *blocks(self.about, self.metrics, self.findings, first),
+            *(scored_blocks(self.forecast) if self.forecast else ()),
             *losses_blocks(self.losses),
             *blame_blocks(self.blame, self.about.started),
             *groups_blocks(self.grouped),
@@ -77,6 +80,7 @@ class Report:
             "slo": slo_document(self.judged),
             "cache_events": cache_events_document(self.cache) if self.cache else None,
             "machine": machine_document(self.machine) if self.machine else None,
+            "forecast": scored_document(self.forecast) if self.forecast else None,
         }
 
 
@@ -105,4 +109,5 @@ def report(run: RunResults | Path | str, *, price: float | None = None, slo: Slo
         judge(results, metrics, objectives),
         cache_events_of(results, None if window is None else (window.start, window.stop)),
         machine_of(results, metrics),
+        scored_of(results),
     )

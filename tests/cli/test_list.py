@@ -30,3 +30,11 @@ def test_an_empty_catalogue_prints_nothing_on_stdout(
     assert main(["list", "references"]) == 0
     out, err = capsys.readouterr()
     assert (out, "AGENTX_PATH" in err) == ("", True)
+
+
+def test_forecasts_are_listed_from_a_folder(tmp_path, capsys):
+    assert main(["list", "forecasts", str(tmp_path)]) == 0
+    assert "no run here holds a forecast" in capsys.readouterr().out
+    assert main(["list", "forecasts"]) == 2
+    assert main(["list", "workloads", str(tmp_path)]) == 2
+    assert "only forecasts are listed from a folder" in capsys.readouterr().err

@@ -130,6 +130,20 @@ def test_the_cliff_is_found_without_a_folder(trace, tmp_path, capsys):
     assert main([*words, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["schema"] == "agentx/cliff/1"
     assert main([*words, "-o", "sim"]) == 2
-    assert "it takes no --sweep and no folder" in capsys.readouterr().err
+    assert "they take no --sweep, no --find and no folder" in capsys.readouterr().err
     assert main(["simulate", trace, "--draws", "3"]) == 2
-    assert "--draws 3: it is how many plays --find-cliff makes" in capsys.readouterr().err
+    assert "--draws 3: it is how many plays --find-cliff or --forecast makes" in capsys.readouterr().err
+
+
+def test_a_forecast_is_made_given_to_a_replay_and_scored(trace, tmp_path, capsys):
+    assert main(["simulate", trace, "--forecast", "f.yaml", "--draws", "2"]) == 0
+    assert "reuse_share: {low:" in capsys.readouterr().out
+    assert main(["simulate", trace, "--forecast", "f.yaml"]) == 2
+    assert "not written over" in capsys.readouterr().err
+    assert main(["replay", trace, "--forecast", "f.yaml", "-o", "runs/one"]) == 0
+    assert "Forecast\n" in capsys.readouterr().out
+    assert main(["list", "forecasts", "runs"]) == 0
+    assert "forecasts made with laptop" in capsys.readouterr().out
+    (tmp_path / "none.yaml").write_text("agentx: plan/1\n")
+    assert main(["replay", trace, "--forecast", "none.yaml", "-o", "runs/two"]) == 2
+    assert not (tmp_path / "runs/two").exists()
