@@ -70,6 +70,8 @@ def run(args: argparse.Namespace) -> int:
         from agentx.reporter.forecasts import load_forecast
 
         load_forecast(args.forecast)  # what is none is refused before the first request
+        if args.find is not None or args.knobs or args.repeats:
+            raise BadInput("--forecast is of one run: it takes no --find, no --sweep and no --repeats")
     code = play_many(
         args,
         sets,
