@@ -27,7 +27,7 @@ from agentx.errors import BadInput, Unreachable
 from agentx.replayer import launch_guard
 from agentx.replayer.gpus import gpus_here
 from agentx.replayer.launch_recipe import Recipe, check_host_pool, recipe_of
-from agentx.replayer.targets import Endpoint, Launch
+from agentx.replayer.targets import Endpoint, Launch, Server
 from agentx.yamlspec import duration_text
 
 LOG = "launch.log"
@@ -106,17 +106,8 @@ def free_port() -> int:
 
 
 def _endpoint(launch: Launch, recipe: Recipe) -> Endpoint:
-    return Endpoint(
-        kind="endpoint",
-        url=recipe.url,
-        model=launch.model,
-        key_env=launch.key_env,
-        headers=launch.headers,
-        gpus=launch.gpus,
-        price=launch.price,
-        metrics=launch.metrics,
-        kv_events=launch.kv_events,
-    )
+    shared = {name: getattr(launch, name) for name in Server.model_fields}
+    return Endpoint(kind="endpoint", url=recipe.url, **shared)
 
 
 async def _refuse_taken(recipe: Recipe) -> None:

@@ -48,7 +48,8 @@ async def test_a_launched_one(order, tmp_path, capsys):
     own = tmp_path / "own.yaml"
     own.write_text(
         f"agentx: target/1\nkind: launch\ncommand: [{sys.executable}, -m, agentx, serve, --port, '{{port}}']\n"
-        f"environment: {{PYTHONPATH: {ROOT}}}\ngpus: 4\nmodel: named\nheaders: {{X: '{{session}}'}}\n"
+        f"environment: {{PYTHONPATH: {ROOT}}}\ngpus: 4\nkv_events: tcp://127.0.0.1:5557\nmodel: named\n"
+        "headers: {X: '{session}'}\n"
     )
     async with serving(order(str(own), "acceptance={length: 1.5}"), progress=False) as served:
         assert (served.endpoint.gpus, served.endpoint.model, served.endpoint.headers) == (
@@ -56,6 +57,7 @@ async def test_a_launched_one(order, tmp_path, capsys):
             "named",
             {"X": "{session}"},
         )
+        assert served.endpoint.kv_events == ["tcp://127.0.0.1:5557"]
         assert served.facts["launch"]["environment"]["SGLANG_SIMULATE_ACC_LEN"] == "1.5"
         assert served.ending() == []
         launched = served.launched
