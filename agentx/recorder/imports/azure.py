@@ -13,7 +13,7 @@ from typing import Any
 
 from agentx.core import Output, Session, Turn
 from agentx.errors import BadInput
-from agentx.recorder.imports.books import Books
+from agentx.recorder.imports.books import Books, Fidelity
 from agentx.recorder.imports.growth import Growth
 from agentx.recorder.imports.running import Format, note_unknown
 from agentx.recorder.imports.tables import rows, whole
@@ -65,4 +65,5 @@ def make_format() -> Format:
             "how long replies took; models; reasoning tokens; cached tokens; failures",
         ),
         endings=(".csv",),
+        fidelity=Fidelity("lengths", "start-only", "none", "server", "none"),
     )

@@ -16,7 +16,7 @@ from typing import Any
 from agentx.core import Gap, Observed, Output, Session, Thread, Turn
 from agentx.errors import BadInput
 from agentx.recorder.imports.blocks import Weaver
-from agentx.recorder.imports.books import Books
+from agentx.recorder.imports.books import Books, Fidelity
 from agentx.recorder.imports.groups import Groups
 from agentx.recorder.imports.running import Format, note_unknown
 from agentx.recorder.imports.source import Line, block_ids, looks_like, parse
@@ -179,4 +179,5 @@ def make_format() -> Format:
         ),
         endings=(".jsonl",),
         content="opaque",
+        fidelity=Fidelity("lengths", "start-only", "header", "server", "total"),
     )

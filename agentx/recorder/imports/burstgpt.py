@@ -14,7 +14,7 @@ from typing import Any
 
 from agentx.core import Gap, Observed, Session, Turn, TurnEvent
 from agentx.recorder.imports import tables
-from agentx.recorder.imports.books import Books
+from agentx.recorder.imports.books import Books, Fidelity
 from agentx.recorder.imports.groups import Groups
 from agentx.recorder.imports.mooncake import convert
 from agentx.recorder.imports.mooncake_rows import Clock, Row
@@ -111,4 +111,5 @@ def make_format() -> Format:
             "why a call failed, and what it would have answered",
         ),
         endings=(".csv",),
+        fidelity=Fidelity("lengths", "start-end", "header", "server", "total"),
     )

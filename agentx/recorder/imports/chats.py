@@ -13,7 +13,7 @@ from typing import Any
 
 from agentx.core import Gap, Layer, Output, Session, Turn
 from agentx.errors import BadInput
-from agentx.recorder.imports.books import Books
+from agentx.recorder.imports.books import Books, Fidelity
 from agentx.recorder.imports.growth import Growth
 from agentx.recorder.imports.running import Format
 from agentx.recorder.imports.source import lines, looks_like, parse, parse_file
@@ -128,4 +128,5 @@ def make_format() -> Format:
         ),
         endings=(".json", ".jsonl"),
         content="text",
+        fidelity=Fidelity("reconstructed", "ordinal", "header", "estimated", "none"),
     )

@@ -22,6 +22,7 @@ from agentx.recorder.imports.transcripts import Heads
 from agentx.recorder.replies import reply_of, usage_of
 
 Json = dict[str, Any]
+RECENT = 64  # messages whose prompts are kept, for those that go on from them
 
 
 @dataclass(slots=True)
@@ -65,6 +66,22 @@ class Message:
         self.blocks.append(block)
 
 
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """A prompt: ids of lines and messages, their items, and when the last line was written."""
+
+    ids: tuple[str, ...] = ()
+    items: tuple[Item, ...] = ()
+    written: int | None = None
+
+    def longer(self, ids: list[str], transcript: Transcript) -> Chain:
+        """The chain with more behind it."""
+        moments = (of_iso(transcript.inputs[id].get("timestamp")) for id in reversed(ids) if id in transcript.inputs)
+        written = next((at for at in moments if at is not None), self.written)
+        items = tuple(item for id in ids for item in transcript.items(id))
+        return Chain((*self.ids, *ids), (*self.items, *items), written)
+
+
 @dataclass(slots=True)
 class Transcript:
     """The lines of one file that carry model traffic, by id."""
@@ -76,35 +93,43 @@ class Transcript:
     results: dict[str, list[str]] = field(default_factory=dict)  # a tool call -> the lines with its result
     places: dict[str, int] = field(default_factory=dict)
     _items: dict[str, tuple[Item, ...]] = field(default_factory=dict)
+    _chains: dict[str, Chain] = field(default_factory=dict)  # of recent messages
 
-    def chain(self, message: Message) -> list[str]:
-        """The ids of lines and messages before a reply, oldest first. Siblings of parallel calls are put beside."""
-        found: list[str] = []
+    def chain(self, message: Message) -> Chain:
+        """What is before a reply, oldest first: the chain of the reply before it, and what came since."""
+        since: list[str] = []  # newest first
+        before = Chain()
         seen: set[str] = {message.id}
         at = message.parent
         while at is not None and at not in seen:
             seen.add(at)
-            if (id := self.of_line.get(at)) is not None:
-                if id not in seen:
-                    seen.add(id)
-                    found += [line for line in self._answers(id, message.place) if line not in seen]
-                    seen.update(found)
-                    found.append(id)
-                    at = self.messages[id].parent
-                    continue
-            elif at in self.inputs:
-                found.append(at)
-            at = self.parents.get(at)
-        return self._ordered(found[::-1])
+            id = self.of_line.get(at)
+            if id is None:
+                since += [at] if at in self.inputs else []
+                at = self.parents.get(at)
+                continue
+            if id in seen:
+                break
+            seen.add(id)
+            # Results of parallel calls branch off their own calls' lines: they are no one's parents, and stand beside.
+            since += [line for line in self._answers(id, message.place) if line not in since]
+            since.append(id)
+            if id in self._chains:
+                before = self._chains[id]
+                break
+            at = self.messages[id].parent
+        made = before.longer(sorted(since, key=self._place), self)
+        self._chains[message.id] = made
+        while len(self._chains) > RECENT:
+            self._chains.pop(next(iter(self._chains)))
+        return made
 
     def _answers(self, id: str, before: int) -> list[str]:
         calls = [block["id"] for block in self.messages[id].blocks if isinstance(block.get("id"), str)]
-        lines = [line for call in calls for line in self.results.get(call, ()) if self.places[line] < before]
-        return sorted(lines, key=lambda line: -self.places[line])
+        return [line for call in calls for line in self.results.get(call, ()) if self.places[line] < before]
 
-    def _ordered(self, found: list[str]) -> list[str]:
-        """By place; stable, as the chain is in order but for results of parallel calls."""
-        return sorted(found, key=lambda id: self.messages[id].place if id in self.messages else self.places[id])
+    def _place(self, id: str) -> int:
+        return self.messages[id].place if id in self.messages else self.places[id]
 
     def items(self, id: str) -> tuple[Item, ...]:
         """The items of a line or a message, made once."""
@@ -182,15 +207,17 @@ def _results(line: Json, uuid: str, transcript: Transcript, reading: Reading) ->
 
 def _call(message: Message, transcript: Transcript, heads: Heads, reading: Reading) -> ModelCall:
     line, chain = message.first, transcript.chain(message)
-    visible = tuple(item for id in chain for item in transcript.items(id))
+    visible = chain.items
     usage, model = usage_of("messages", message.usage), text(mapping(line.get("message")), "model") or ""
     session, agent = text(line, "sessionId"), text(line, "agentId")
     name = f"{session or ''} {agent or ('sidechain' if line.get('isSidechain') is True else '')}"
     variant = f"{text(line, 'version') or ''} {text(line, 'entrypoint') or ''} {model} {agent is not None}"
     head = heads.of(name, variant, visible, usage)
-    reading.books.note("call whose beginning is not in its file", not chain or not _rooted(chain[0], transcript))
+    reading.books.note(
+        "call whose beginning is not in its file", not chain.ids or not _rooted(chain.ids[0], transcript)
+    )
     return reading.call(
-        _start(message, chain, transcript),
+        _start(message, chain),
         message.ended,
         "messages",
         Call(model, (*head, *visible)),
@@ -207,13 +234,11 @@ def _rooted(id: str, transcript: Transcript) -> bool:
     return parent is None or parent in transcript.parents
 
 
-def _start(message: Message, chain: list[str], transcript: Transcript) -> int | None:
+def _start(message: Message, chain: Chain) -> int | None:
     """When the last of what a call answers was there."""
-    moments = [of_iso(transcript.inputs[id].get("timestamp")) for id in chain if id in transcript.inputs]
-    last = next((at for at in reversed(moments) if at is not None), None)
-    if last is None or message.begun is None:
-        return message.begun if last is None else last
-    return min(last, message.begun)
+    if chain.written is None or message.begun is None:
+        return message.begun if chain.written is None else chain.written
+    return min(chain.written, message.begun)
 
 
 def make_format() -> LoggedFormat:

@@ -16,7 +16,7 @@ from typing import Any
 
 from agentx.core import Gap, Output, Session, Turn
 from agentx.errors import BadInput
-from agentx.recorder.imports.books import Books
+from agentx.recorder.imports.books import Books, Fidelity
 from agentx.recorder.imports.groups import Groups
 from agentx.recorder.imports.growth import Growth, tokens_of
 from agentx.recorder.imports.running import Format, note_unknown
@@ -173,4 +173,5 @@ def make_format() -> Format:
         ),
         endings=(".jsonl",),
         content="text",
+        fidelity=Fidelity("reconstructed", "ordinal", "header", "estimated", "total"),
     )

@@ -18,13 +18,14 @@ from pathlib import Path
 from agentx.core import Gap, Header, Observed, Output, Piece, Prompt, Session, Turn, TurnEvent
 from agentx.errors import BadInput
 from agentx.recorder.imports.blocks import Mark, Weaver, blocks_of, common
-from agentx.recorder.imports.books import Books
+from agentx.recorder.imports.books import Books, Fidelity
 from agentx.recorder.imports.draft import Draft, scope_of
 from agentx.recorder.imports.mooncake_rows import Clock, Row, Survey, row_of
 from agentx.recorder.imports.source import lines
 from agentx.recorder.imports.weaving import Link, spin
 
 BLOCK = 512
+FIDELITY = Fidelity("lengths", "start-only", "header", "server", "total")
 UNKNOWABLE = (
     "text and token ids: only lengths and the identity of blocks",
     "what the layers of a prompt are: all but replies is called user",
@@ -49,8 +50,8 @@ def import_mooncake(
     `unit` ("s", "ms") and `rows` ("cumulative", "delta") force what is detected otherwise; `progress` gets the
     number of each row that was written. Raises BadInput for a file that is none, with the line.
     """
-    books = Books(unknowable=UNKNOWABLE)
-    provenance = {"importer": "mooncake", "block": block}
+    books = Books(unknowable=UNKNOWABLE, fidelity=FIDELITY)
+    provenance = {"importer": "mooncake", "block": block, "fidelity": FIDELITY._asdict()}
     header = Header(path.stem, scope_of(provenance), "file", "opaque", provenance=provenance)
     survey, digest = Survey(path, block), hashlib.sha256()
     survey.read(digest)

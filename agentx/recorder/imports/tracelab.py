@@ -17,7 +17,7 @@ from typing import Any
 
 from agentx.core import Session
 from agentx.frames import open_for_reading
-from agentx.recorder.imports.books import Books
+from agentx.recorder.imports.books import Books, Fidelity
 from agentx.recorder.imports.running import Format
 from agentx.recorder.imports.tracelab_csv import read as read_csv
 from agentx.recorder.imports.tracelab_rounds import read as read_rounds
@@ -44,4 +44,5 @@ def make_format() -> Format:
             "subagents (their rounds are not in the file), aborted calls, retries",
         ),
         endings=(".jsonl", ".csv"),
+        fidelity=Fidelity("lengths", "start-end", "header", "server", "split"),
     )

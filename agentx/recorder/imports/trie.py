@@ -13,7 +13,7 @@ from typing import Any
 
 from agentx.core import Gap, Output, Session, Turn
 from agentx.errors import BadInput
-from agentx.recorder.imports.books import Books
+from agentx.recorder.imports.books import Books, Fidelity
 from agentx.recorder.imports.growth import Growth
 from agentx.recorder.imports.running import Format, note_unknown
 from agentx.recorder.imports.source import lines, looks_like, parse
@@ -96,4 +96,5 @@ def make_format() -> Format:
             "reasoning tokens, subagents, compaction, human pauses, arrivals, failed and aborted calls",
         ),
         endings=(".jsonl", ".json"),
+        fidelity=Fidelity("lengths", "ordinal", "none", "none", "split"),
     )

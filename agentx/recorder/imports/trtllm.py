@@ -16,7 +16,7 @@ from typing import Any
 
 from agentx.core import Gap, Layer, Output, Segment, Session, Thread, Tool, Turn
 from agentx.errors import BadInput
-from agentx.recorder.imports.books import Books
+from agentx.recorder.imports.books import Books, Fidelity
 from agentx.recorder.imports.growth import Growth
 from agentx.recorder.imports.running import Format, note_unknown
 from agentx.recorder.imports.source import lines, looks_like, parse, parse_file
@@ -242,4 +242,5 @@ def make_format() -> Format:
             "explicit drops of KV are left out",
         ),
         endings=(".json", ".jsonl"),
+        fidelity=Fidelity("lengths", "ordinal", "header", "server", "split"),
     )

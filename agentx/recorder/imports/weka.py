@@ -17,13 +17,14 @@ from pathlib import Path
 
 from agentx.core import Gap, GapKind, Header, Layer, Observed, Output, Session, Thread, Turn, TurnEvent
 from agentx.recorder.imports.blocks import Weaver
-from agentx.recorder.imports.books import Books
+from agentx.recorder.imports.books import Books, Fidelity
 from agentx.recorder.imports.draft import Draft, scope_of
 from agentx.recorder.imports.weaving import Link, Root, Spun, spin
 from agentx.recorder.imports.weka_lines import Context, contexts
 from agentx.recorder.imports.weka_rows import WekaSession, read_sessions, weka_files
 from agentx.recorder.imports.weka_times import Call, Dialect, Strand, strands
 
+FIDELITY = Fidelity("lengths", "start-end", "header", "estimated", "total")
 UNKNOWABLE = (
     "text and token ids: only lengths and the identity of 64-token blocks",
     "what sessions share: block ids are local to a session",
@@ -40,8 +41,8 @@ def import_weka(paths: Sequence[Path], out: Path, progress: Callable[[Path], obj
     `progress` is called before each file. Raises BadInput for a file that is no such session, naming the place.
     """
     files = weka_files(list(paths))
-    books, dialect = Books("request", unknowable=UNKNOWABLE), Dialect()
-    provenance = {"importer": "weka"}
+    books, dialect = Books("request", unknowable=UNKNOWABLE, fidelity=FIDELITY), Dialect()
+    provenance = {"importer": "weka", "fidelity": FIDELITY._asdict()}
     header = Header(_name(paths), scope_of(provenance), "session", "opaque", provenance=provenance)
     digests, names = [], dict[str, int]()
     with Draft(out, header) as draft:
