@@ -263,6 +263,14 @@ def test_sessions_are_read_as_lanes_become_free():
     assert read == ["a", "b"]
 
 
+def test_turns_that_are_due_and_not_sent_when_the_run_ends_are_counted():
+    sessions = (chain(f"s{i}", 0, 0.5, 0.5) for i in range(3))
+    run = World(Schedule(sessions, Rules(lanes=3, requests=1, seconds=1.5, drain=0.5)), lambda send: 10.0).run()
+    plays = {play.session: play for play in run.schedule.take_finished()}
+    assert {name: play.extra.get("overdue", 0) for name, play in plays.items()} == {"s0": 0, "s1": 1, "s2": 1}
+    assert plays["s0"].sent == 1
+
+
 def test_many_sessions_are_cheap():
     """Steps, not seconds: the number of wakes that are kept stays near the number of live plays."""
     sessions = (chain(f"s{i}", 0, 0.5, 0.5) for i in range(2000))

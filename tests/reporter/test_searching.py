@@ -12,13 +12,9 @@ import pytest
 
 from agentx.core import Gap, Header, Output, Piece, Prompt, Segment, Session, Turn
 from agentx.errors import EXIT_GATE, EXIT_OK, BadInput
-from agentx.replayer.search import goal_of
-from agentx.replayer.slo import RUN, Objective
-from agentx.reporter.found import Found
-from agentx.reporter.goodput import Verdict
+from agentx.replayer.slo import RUN
 from agentx.reporter.searching import find
 from agentx.reporter.sweeping import sweep
-from agentx.reporter.trials import Spot, Trial
 from agentx.results import RESULTS
 from agentx.trace import TraceWriter
 
@@ -154,36 +150,3 @@ def keys_of(value):
     elif isinstance(value, list):
         for inner in value:
             yield from keys_of(inner)
-
-
-def made(met_at, *, invalid=None, limit=1.0):
-    """A curve made by hand: value -> the condition's value in each run."""
-    spots = []
-    for value, figures in met_at.items():
-        verdicts = [(Verdict(Objective("ttft_p95", limit), figure),) for figure in figures]
-        why = "The client fell behind." if value == invalid else None
-        trials = [Trial(f"rate-{value}/run", 9, 0, 9, one, 1.0, None, "below", why) for one in verdicts]
-        spots.append(Spot(float(value), tuple(trials)))
-    return Found(goal_of("rate: ttft_p95 <= 1s"), tuple(spots), "t", True, len(next(iter(met_at.values()))))
-
-
-def test_what_is_said_of_points_that_contradict_each_other():
-    found = made({1: [0.5], 2: [1.5], 3: [0.9], 4: [3.0]})
-    notes = " ".join(found.notes)
-    assert found.bracket == (1, 2)
-    assert "Not in order: rate 3 was met, though 2 was not. The lower answer is given." in notes
-    assert "ttft_p95 is better at rate 3 than at 2 (900.0 ms, 1.50 s)" in notes
-
-
-def test_what_is_said_of_repeats_that_disagree():
-    found = made({1: [0.5, 0.6], 2: [0.9, 1.1], 3: [2.0, 3.0]})
-    assert found.bracket == (1, 2)
-    assert "2 is not by 1 of 2" in found.answer
-    assert "The repeats disagree at rate 2: 1 of 2 met." in " ".join(found.notes)
-
-
-def test_a_run_that_must_not_be_used_meets_nothing():
-    found = made({1: [0.5], 2: [0.6]}, invalid=2)
-    assert found.bracket == (1, 2)
-    assert "rate 2 counts as not met, its figures are invalid: The client fell behind." in " ".join(found.notes)
-    assert "INVALID" in found.text()
