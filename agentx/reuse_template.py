@@ -38,8 +38,9 @@ class Template(NamedTuple):
 
     The `start` tokens stand at the end of a prompt; the next prompt shares them exactly when its next message is the
     assistant's, which is why they are taken to be the assistant's marker. With tool-shaped messages `front` stand
-    before everything, `per_definition` around each tool definition and `per_call` around each call; with `words` these
-    three are the embedded engine's own rendering instead, to the byte.
+    around all definitions (how much before and how much behind is not known: half), `per_definition` before each one
+    and `per_call` behind the text of what makes each call; with `words` these three are the embedded engine's own
+    rendering instead, to the byte.
     """
 
     start: int = 0
@@ -100,9 +101,11 @@ class Frames:
             if template.words:
                 return [marker_span("system", template.per_message), *words(b"[" + bare_definition("words") + b"]")]
             return _some([marker_span("front", template.front), marker_span("definition", template.per_definition)])
-        if template.words and before is not None and before.definition:
+        if before is None or not before.definition:
+            return []
+        if template.words:
             return words(definition_closes(number - 1, "words") + b"]")
-        return []
+        return _some([marker_span("behind definitions", template.front - template.front // 2)])
 
     def _definitions(self, before: Placed | None, piece: Piece, number: int) -> Framed:
         template, spans, ahead = self.template, list[Span](), 0
@@ -112,7 +115,8 @@ class Frames:
                 text = definition_closes(one.number - 1, "words") + b"," if one.number else b"["
                 frame = [*first, *words(text + definition_opens(one.number, "words"))]
             else:
-                first = [marker_span("front", template.front)] if before is None and not one.number else []
+                half = template.front // 2
+                first = [marker_span("front", half)] if before is None and not one.number else []
                 frame = _some([*first, marker_span("definition", template.per_definition)])
             spans += [*frame, *self.cut(one.part)]
             ahead += size(frame)
