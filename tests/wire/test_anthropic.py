@@ -31,6 +31,18 @@ STREAMS = [
     # events -> prompt tokens, cached, tokens, done, error
     ([{"type": "message_start", "message": {"usage": {"input_tokens": 7}}}, DELTA, END, STOP], (7, 0, 20, True, None)),
     ([START, DELTA], (100, 90, None, False, None)),  # cut in the middle
+    (  # the first event counts one token already, the last one all of them
+        [
+            {
+                "type": "message_start",
+                "message": {"usage": {"input_tokens": 10, "cache_read_input_tokens": 90, "output_tokens": 1}},
+            },
+            DELTA,
+            END,
+            STOP,
+        ],
+        (100, 90, 20, True, None),
+    ),
     ([{"type": "message_start", "message": {"usage": {"input_tokens": 0}}}], (None, None, None, False, None)),
     (
         [{"type": "error", "error": {"type": "overloaded_error", "message": "full"}}, STOP],
