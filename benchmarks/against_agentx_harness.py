@@ -69,7 +69,7 @@ def short_session(name: str, turns: int) -> Session:
 
 
 def long_session(name: str) -> Session:
-    """40 turns from 12,032 to 101,888 tokens, all multiples of 64: the peer stores other prompts whole, at each turn."""
+    """40 turns from 12,032 to 101,888 tokens, all multiples of 64: other prompts the peer stores whole at each turn."""
     own = {1: Segment(1, "user", 12_032)}
     made = [Turn(0, 0, Prompt((Piece(1, 0, 12_032),)), 12_032, Output(64))]
     for at in range(1, 40):
