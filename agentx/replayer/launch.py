@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+from yarl import URL
 
 from agentx.errors import BadInput, Unreachable
 from agentx.replayer import launch_guard
@@ -67,7 +68,6 @@ async def launched(launch: Launch, *, folder: Path, simulated: Mapping[str, str]
     recipe = recipe_of(launch, port=port, simulated=simulated)
     await _refuse_taken(recipe)
     before, began = await asyncio.to_thread(gpus_here), time.monotonic()
-    digest = await asyncio.to_thread(image_digest, recipe.image)
     folder.mkdir(parents=True, exist_ok=True)
     log = folder / LOG
 
@@ -84,7 +84,7 @@ async def launched(launch: Launch, *, folder: Path, simulated: Mapping[str, str]
         say(f"the server is ready after {took:.0f} s")
         facts = {
             **recipe.kept,
-            "image_digest": digest,
+            "image_digest": await asyncio.to_thread(image_digest, recipe.image),  # which may only now be here
             "model_config_sha256": config_digest(recipe.model_path),
             "gpus": None if before is None else [{"name": gpu.name, "memory": gpu.total} for gpu in before[1]],
             "gpu_tool": None if before is None else before[0],
@@ -112,12 +112,13 @@ def _endpoint(launch: Launch, recipe: Recipe) -> Endpoint:
 
 async def _refuse_taken(recipe: Recipe) -> None:
     """Raises BadInput where something listens already: it would be measured instead."""
+    url = URL(recipe.url)
     try:
-        _, writer = await asyncio.open_connection("127.0.0.1", recipe.port)
-    except OSError:
+        _, writer = await asyncio.wait_for(asyncio.open_connection(url.host, url.port), ANSWER)
+    except (OSError, asyncio.TimeoutError):
         return
     writer.close()
-    raise BadInput(f"port {recipe.port} is taken: another server runs there", hint="stop it, or leave port out")
+    raise BadInput(f"port {url.port} is taken: another server runs there", hint="stop it, or leave port out")
 
 
 async def _start(launch: Launch, recipe: Recipe, log: Path) -> asyncio.subprocess.Process:
@@ -132,10 +133,8 @@ async def _start(launch: Launch, recipe: Recipe, log: Path) -> asyncio.subproces
 
 async def _ready(launch: Launch, recipe: Recipe, process: asyncio.subprocess.Process, log: Path) -> None:
     """Until the server answers. Raises Unreachable with the end of its log."""
-    url, stop = (
-        str(launch.ready.url or f"{recipe.url.removesuffix('/v1')}/ready"),
-        time.monotonic() + launch.ready.timeout,
-    )
+    url = str(launch.ready.url or f"{recipe.url.removesuffix('/v1')}/ready")
+    stop = time.monotonic() + launch.ready.timeout
     async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=ANSWER)) as session:
         while (status := await _status(session, url)) != 200:
             if status in (404, 405) and launch.ready.url is None:
