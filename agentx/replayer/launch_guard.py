@@ -22,6 +22,7 @@ import time
 LOOK = 0.1  # s between looks at the server
 LAST = 10.0  # s that killed processes may take to be gone, and the stop command to run
 NOT_STARTED = 127
+PR_SET_PDEATHSIG = 1  # Linux: the signal that a process gets when its parent ends; here the guard itself
 PR_SET_CHILD_SUBREAPER = 36  # Linux: processes that lose their parent become this one's, so none escapes
 
 
@@ -30,8 +31,7 @@ def main() -> int:
     order = json.loads(sys.argv[1])
     for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # the pipe alone decides
         signal.signal(each, signal.SIG_IGN)
-    with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    _prctl(PR_SET_CHILD_SUBREAPER, 1)
     try:
         server = subprocess.Popen(
             order["argv"], cwd=order["cwd"], stdin=subprocess.DEVNULL, start_new_session=True, preexec_fn=_plain
@@ -50,8 +50,14 @@ def main() -> int:
     return code if code >= 0 else 128 - code
 
 
+def _prctl(option: int, value: int) -> None:
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
+
+
 def _plain() -> None:
-    """The server begins with the signals of a fresh process."""
+    """The server begins with the signals of a fresh process, and is asked to end when the guard is killed."""
+    _prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
     for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(each, signal.SIG_DFL)
 

@@ -57,6 +57,19 @@ def test_a_server_that_does_not_end_is_killed_with_its_children(tmp_path, apart)
     assert not alive(child)
 
 
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks at /proc")
+def test_a_guard_that_is_killed_takes_the_server_with_it(tmp_path):
+    process = guard(tmp_path, "import os, time; print(os.getpid(), flush=True); time.sleep(600)")
+    (server,) = pids(tmp_path)
+    process.kill()
+    process.wait(30)
+    for _ in range(200):
+        if not alive(server):
+            break
+        time.sleep(0.05)
+    assert not alive(server)
+
+
 def test_the_servers_own_end_is_passed_on(tmp_path):
     process = guard(tmp_path, "import sys; print('no GPU'); sys.exit(3)")
     assert process.wait(30) == 3
