@@ -72,18 +72,18 @@ def run(args: argparse.Namespace) -> int:
     if args.compare:
         if args.html:
             raise BadInput("--html draws one trace; --compare holds two against each other", hint="choose one of them")
+        if args.reach or args.kv_bytes or args.engine:
+            raise BadInput("--reach, --kv-bytes and --engine are about the capacity curve, which --compare leaves out")
         return _compare(args)
-    from agentx.reporter.capacity_text import Memory
     from agentx.reporter.inspect_text import blocks
     from agentx.reporter.sparks import glyphs
     from agentx.reporter.table import as_text
 
     found = _inspect(args, args.trace, args.html)
-    memory = None if args.kv_bytes is None else Memory(args.kv_bytes, args.ranks)
     if args.json:
         print(json.dumps(found.document(), indent=1, allow_nan=False))
     else:
-        sys.stdout.write(as_text(blocks(found, glyphs(sys.stdout.encoding), memory, args.reach)))
+        sys.stdout.write(as_text(blocks(found, glyphs(sys.stdout.encoding))))
     return EXIT_OK
 
 
@@ -95,6 +95,8 @@ def _inspect(args: argparse.Namespace, path: Path, html: Path | None = None) -> 
 
     drawing = Drawing() if html else None
     found = inspecting.inspect(path, drawing, at_once=args.at_once, page=args.page)
+    found.reach = tuple(args.reach)
+    found.kv_bytes = None if args.kv_bytes is None else args.kv_bytes * args.ranks
     if found.tear is not None:
         print(f"agentx inspect: {path} is {found.tear}", file=sys.stderr)
     if args.engine or html:

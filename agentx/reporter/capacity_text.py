@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
-
 from agentx.capacity import Curve
 from agentx.reporter.capacity_document import OF_POSSIBLE
 from agentx.reporter.inspecting import Inspection
@@ -14,28 +11,17 @@ from agentx.reporter.table import Block, Heading, Lines, Table
 WIDE = 32  # characters of the curve
 
 
-class Memory(NamedTuple):
-    """Bytes of KV that a token takes on one rank, and how many ranks hold it."""
-
-    per_token: int
-    ranks: int
-
-    def told(self, tokens: int) -> str:
-        """In GB (1e9 bytes), over all ranks."""
-        return f"{tokens * self.per_token * self.ranks / 1e9:,.1f} GB"
-
-
-def capacity(found: Inspection, shown: str, memory: Memory | None, reach: Sequence[float]) -> list[Block]:
-    """Rows for parts of the possible reuse and for the shares of `reach`, each with the least size that reaches it."""
+def capacity(found: Inspection, shown: str) -> list[Block]:
+    """Rows for parts of the possible reuse and for the shares that were asked for, each with the least size for it."""
     curve = found.curve
     if curve is None or not curve.possible:
         return []
     order = "as they arrive" if found.at_once is None else f"{found.at_once} at once"
     page = f", pages of {curve.page}" if curve.page > 1 else ""
     shares = [(part * curve.possible, f"{part:.0%} of the possible") for part in OF_POSSIBLE]
-    rows = [_row(curve, share, why, memory) for share, why in shares]
-    rows += [_row(curve, share, "asked for", memory) for share in reach]
-    columns = ("reuse", "", "needs tokens", *(("needs",) if memory else ()))
+    rows = [_row(curve, share, why, found.kv_bytes) for share, why in shares]
+    rows += [_row(curve, share, "asked for", found.kv_bytes) for share in found.reach]
+    columns = ("reuse", "", "needs tokens", *(("needs",) if found.kv_bytes else ()))
     blocks: list[Block] = [
         Heading(f"Reuse by the size of a cache: page-LRU, an upper curve; sessions {order}{page}"),
         Table(columns, tuple(rows)),
@@ -47,11 +33,11 @@ def capacity(found: Inspection, shown: str, memory: Memory | None, reach: Sequen
     return blocks
 
 
-def _row(curve: Curve, share: float, why: str, memory: Memory | None) -> tuple[str, ...]:
+def _row(curve: Curve, share: float, why: str, kv_bytes: int | None) -> tuple[str, ...]:
     needed = curve.needed(share)
     if needed is None:
-        return (f"{share:.1%}", why, "more than possible", *(("n/a",) if memory else ()))
-    return (f"{share:.1%}", why, f"{needed:,}", *((memory.told(needed),) if memory else ()))
+        return (f"{share:.1%}", why, "more than possible", *(("n/a",) if kv_bytes else ()))
+    return (f"{share:.1%}", why, f"{needed:,}", *((f"{needed * kv_bytes / 1e9:,.1f} GB",) if kv_bytes else ()))
 
 
 def _drawn(curve: Curve, shown: str) -> str:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from agentx.core import GAP_KINDS, THREAD_KINDS
-from agentx.reporter.capacity_text import Memory, capacity
+from agentx.reporter.capacity_text import capacity
 from agentx.reporter.inspecting import Inspection, Values
 from agentx.reporter.sparks import BLOCKS, bars, histogram
 from agentx.reporter.table import Block, Facts, Heading, Lines, Table
@@ -16,10 +16,8 @@ BINS = 10  # of a shape: ranges of equal ratio, from the least value to the larg
 MOST = 6  # names listed before "and N more"
 
 
-def blocks(
-    found: Inspection, shown: str = BLOCKS, memory: Memory | None = None, reach: Sequence[float] = ()
-) -> list[Block]:
-    """The whole summary, with shapes of the characters `shown`. `memory`, `reach`: see `capacity_text.py`."""
+def blocks(found: Inspection, shown: str = BLOCKS) -> list[Block]:
+    """The whole summary, with shapes of the characters `shown`."""
     lengths = (
         _row("isl", found.isl, shown),
         _row("osl", found.osl, shown),
@@ -37,7 +35,7 @@ def blocks(
         Table(COLUMNS, tuple(waits)) if waits else Lines(("no turn waits for another one",)),
         Heading("Prompt tokens by layer, and what an unbounded cache could reuse of them"),
         _layers(found),
-        *capacity(found, shown, memory, reach),
+        *capacity(found, shown),
     ]
 
 

@@ -79,6 +79,8 @@ class Inspection:
     reuse: ReuseTable = field(default_factory=ReuseTable)
     curve: Curve | None = None
     at_once: int | None = None  # sessions at a time, for the curve; None: as they arrive
+    reach: tuple[float, ...] = ()  # shares of the prompt tokens: how large a cache must be for them
+    kv_bytes: int | None = None  # of a token on all ranks together
     engine: tuple[tuple[int, int], ...] = ()  # (capacity, reused tokens) of the engine's cache, where it was asked
     _ended: int = 0
 
@@ -164,8 +166,13 @@ class Inspection:
                 name: {"tokens": tokens, "share": tokens / self.reuse.tokens, "reused": reused}
                 for name, (tokens, reused) in layers.items()
             },
-            "capacity": None if self.curve is None else capacity_document(self.curve, self.at_once, self.engine),
+            "capacity": self._capacity(),
         }
+
+    def _capacity(self) -> dict[str, Any] | None:
+        if self.curve is None:
+            return None
+        return capacity_document(self.curve, self.at_once, self.reach, self.kv_bytes, self.engine)
 
     def _arrivals(self) -> dict[str, float | int | None] | None:
         if not self.arrivals:

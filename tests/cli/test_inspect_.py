@@ -40,6 +40,7 @@ def test_a_page_is_written_beside_the_summary(trace: Path, capsys: pytest.Captur
     [
         (["--compare", "{trace}", "--html", "x.html"], "--html draws one trace"),
         (["--canonical", "--html", "x.html"], "--canonical prints the trace itself"),
+        (["--compare", "{trace}", "--reach", "0.5"], "which --compare leaves out"),
         (["--compare", "nowhere.trace"], "no such file"),
     ],
 )
