@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from agentx.capacity import Curve
 from agentx.reporter.capacity_document import OF_POSSIBLE
 from agentx.reporter.inspecting import Inspection
@@ -9,6 +11,17 @@ from agentx.reporter.sparks import bars
 from agentx.reporter.table import Block, Heading, Lines, Table
 
 WIDE = 32  # characters of the curve
+
+
+class Memory(NamedTuple):
+    """Bytes of KV that a token takes on one rank, and how many ranks hold it."""
+
+    per_token: int
+    ranks: int
+
+    def told(self, tokens: int) -> str:
+        """In GB (1e9 bytes), over all ranks."""
+        return f"{tokens * self.per_token * self.ranks / 1e9:,.1f} GB"
 
 
 def capacity(found: Inspection, shown: str) -> list[Block]:
@@ -37,7 +50,7 @@ def _row(curve: Curve, share: float, why: str, kv_bytes: int | None) -> tuple[st
     needed = curve.needed(share)
     if needed is None:
         return (f"{share:.1%}", why, "more than possible", *(("n/a",) if kv_bytes else ()))
-    return (f"{share:.1%}", why, f"{needed:,}", *((f"{needed * kv_bytes / 1e9:,.1f} GB",) if kv_bytes else ()))
+    return (f"{share:.1%}", why, f"{needed:,}", *((Memory(kv_bytes, 1).told(needed),) if kv_bytes else ()))
 
 
 def _drawn(curve: Curve, shown: str) -> str:
