@@ -136,12 +136,12 @@ async def ours(url: str, sessions: Iterator[Session], lanes: int, kept: list[byt
         writer = ResultsWriter(Path(folder) / "run", {}, time.time())
         wire = Wire("chat", "agentx")
         async with open_session() as http:
-            clock = time.monotonic
+            clock, address = time.monotonic, URL(url)
             bodies = Keeping(Encoder(WordList(lexicon())), wire, policy="run", salt="x")
             driver = Driver(
                 schedule=Schedule(sessions, Rules(lanes=lanes)),
                 session=http,
-                url=URL(url),
+                url=lambda send: address,
                 wire=wire,
                 bodies=bodies,
                 headers=lambda send: {"X-Session-ID": send.session.key},
