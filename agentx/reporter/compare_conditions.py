@@ -174,17 +174,20 @@ def _acceptance(a: Side, b: Side) -> Iterator[Caveat]:
 
 def _lockstep(a: Side, b: Side) -> Iterator[Caveat]:
     """Whose order the runs of a side were sent in, where it was another run's."""
-    orders = {}
+    held: dict[str, str] = {}
+    orders = set()
     for side in (a, b):
-        kept = (one.run.settings.get("order_from") for one in side.runs)
-        names = {str(one["run"]) for one in kept if isinstance(one, Mapping) and "run" in one}
-        if names:
-            orders[side.label] = ", ".join(sorted(names))
-    if orders:
-        told = " and ".join(f"{label} in that of {names}" for label, names in orders.items())
-        text = (
-            f"Sent in another run's order: {told}. Speed made no order there, so a difference of reuse is the cache's."
-        )
+        for one in side.runs:
+            kept = one.run.settings.get("order_from")
+            name = str(kept["run"]) if isinstance(kept, Mapping) and "run" in kept else None
+            orders.add(name or one.name)
+            if name is not None:
+                held[side.label] = name
+    if held:
+        told = " and ".join(f"{label} in that of {name}" for label, name in held.items())
+        one_order = "Speed made no order there, so a difference of reuse is the cache's."
+        several = "Not all are in one order, so speed may be in a difference of reuse."
+        text = f"Sent in another run's order: {told}. {one_order if len(orders) == 1 else several}"
         yield Caveat("lockstep", text)
 
 

@@ -105,3 +105,17 @@ def test_flat_and_differences():
     assert flat({"a": {"b": 1, "c": {}}, "d": [2]}) == {"a.b": 1, "d": [2]}
     assert differences({"a": 1, "b": 2}, {"b": 3, "c": None}) == {"a": (1, None), "b": (2, 3)}
     assert differences(None, {"x": 1}) == {"x": (None, 1)}
+
+
+@pytest.mark.parametrize(
+    ("other", "says"),
+    [("A", "B in that of A. Speed made no order"), ("elsewhere", "B in that of elsewhere. Not all are in one order")],
+)
+def test_the_order_of_another_run(run, tmp_path, other, says):
+    held = changed("order_from", {"run": other, "salt": "x", "turns": 3})
+    sides = [
+        Side(name, (measured(run(settings=own, folder=tmp_path / name)),)) for name, own in (("A", BASE), ("B", held))
+    ]
+    (found,) = (one for one in condition_caveats(*sides) if one.kind == "lockstep")
+    assert says in found.text
+    assert not found.breaks
