@@ -1,4 +1,4 @@
-"""Possible and ideal reuse of a trace: turns per second, beside a bare walk over the same pieces.
+"""Possible and ideal reuse of a trace, and the capacity curve: turns per second, beside a bare walk over its pieces.
 
     python benchmarks/reuse_pass.py [--sessions 400]
 
@@ -13,11 +13,12 @@ import argparse
 import resource
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from agentx.capacity import Curve, capacity_curve
 from agentx.core import Header, Output, Piece, Prompt, Segment, Session, Turn
-from agentx.reuse import ideal, possible
+from agentx.reuse import ideal, possible, possible_by_turn
 from agentx.trace import TraceWriter, read_trace
 
 TURNS = 60
@@ -43,6 +44,10 @@ def bare(path: Path) -> int:
     return sum(piece.stop - piece.start for s in read_trace(path) for i in range(len(s.turns)) for piece in s.pieces(i))
 
 
+def curve(sessions: Iterable[Session]) -> Curve:
+    return capacity_curve(possible_by_turn(sessions))
+
+
 def timed(work: Callable[[], object]) -> float:
     start = time.process_time()
     work()
@@ -63,10 +68,10 @@ def main() -> None:
         base = timed(lambda: bare(paths[1]))
         turns = count * TURNS
         print(f"{turns:,} turns; reading and a bare walk: {turns / base:,.0f} turns/s")
-        for name, work in (("possible", possible), ("ideal", ideal)):
+        for name, work in (("possible", possible), ("ideal", ideal), ("possible and curve", curve)):
             once, twice = (timed(lambda path=path, work=work: work(read_trace(path))) for path in paths.values())
             print(
-                f"{name:9} {turns / once:,.0f} turns/s, {once / base:.2f}x the bare walk; "
+                f"{name:18} {turns / once:,.0f} turns/s, {once / base:.2f}x the bare walk; "
                 f"twice the sessions cost {twice / once:.2f}x"
             )
     print(f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:,.0f} MiB")
