@@ -21,6 +21,7 @@ LEVELS = [  # a module imports from its own unit and from lower levels
     {"reuse", "generator", "recorder", "engine"},
     {"replayer"},
     {"reporter", "plots", "quality"},
+    {"pages"},
     {"cli"},
 ]
 LEVEL = {unit: number for number, level in enumerate(LEVELS) for unit in level}

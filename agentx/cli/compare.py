@@ -18,6 +18,7 @@ EPILOG = """examples:
   agentx compare before/ small/ large/                         the first against each of the others
   agentx compare --a a1/ a2/ a3/ --b b1/ b2/ b3/               repeats of two sides: 95 % t-intervals between runs
   agentx compare --a a1/ a2/ a3/ --b b1/ b2/ b3/ --decide      do they decide, or how many hours more
+  agentx compare before/ after/ --html pair.html               one file with charts; opens offline
   agentx compare before/ after/ --strict --json > compare.json
   agentx compare run/ --reference inferencex-mi325x-glm-5.2-fp8             beside published figures
 
@@ -43,6 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="one JSON document (schema agentx/compare/1)")
     form.add_argument("--markdown", action="store_true", help="the tables as markdown")
+    parser.add_argument("--html", metavar="FILE", help="write a page with charts too: one file, nothing is fetched")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -58,6 +60,11 @@ def _compared(args: argparse.Namespace) -> Comparison:
     from agentx.reporter.compare import compare
 
     found = compare(_sides(args), price=args.price, decide_on=args.decide)
+    if args.html is not None:
+        from agentx.cli.report import write_page
+        from agentx.pages.compare_page import compare_page
+
+        write_page(args.html, compare_page(found))
     if args.strict:
         found.check()
     return found
@@ -72,6 +79,8 @@ def _reference(args: argparse.Namespace) -> ReferenceComparison:
         raise BadInput("one run stands beside a reference", hint="agentx compare RUN --reference NAME")
     if args.price is not None:
         raise BadInput("--price is for runs: published figures have their own")
+    if args.html is not None:
+        raise BadInput("--html is for runs")
     if args.strict:
         raise BadInput("--strict is for runs: the conditions of published figures are never all known")
     return compare_reference(args.runs[0], args.reference, args.row)

@@ -91,10 +91,12 @@ def _find(args: argparse.Namespace, folder: Path, asked: dict[str, Any]) -> int:
 
 
 def _sweep(args: argparse.Namespace, folder: Path, asked: dict[str, Any]) -> int:
+    from agentx.pages.sweep_page import sweep_page
     from agentx.reporter.sweeping import sweep
 
     workers = getattr(args, "workers", None) if asked["simulated"] else None
     found = sweep(args.trace, knobs=args.knobs, workers=workers, **asked)
+    (folder / "sweep.html").write_text(sweep_page(found), encoding="utf-8")
     _print(args, folder, "sweep", found.document(), found.text(), found.plot())
     return EXIT_OK
 
@@ -114,7 +116,7 @@ def _print(
     (folder / f"{kind}.json").write_text(json.dumps(document, indent=1, allow_nan=False) + "\n")
     if plot is not None:
         (folder / f"{kind}.svg").write_text(plot, encoding="utf-8")
-    also = f", {kind}.svg" if plot is not None else ""
+    also = "".join(f", {path.name}" for path in (folder / f"{kind}.svg", folder / f"{kind}.html") if path.exists())
     print(f"agentx {args.verb}: a folder for each run{also} and {kind}.json in {folder}", file=sys.stderr)
     print(json.dumps(document, indent=1, allow_nan=False) if args.json else text)
 

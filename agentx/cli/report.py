@@ -5,12 +5,15 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from pathlib import Path
 
 from agentx.cli.playing import SLO_HELP, gate
+from agentx.errors import BadInput
 
 EPILOG = """examples:
   agentx report run/
   agentx report run/ --json > report.json
+  agentx report run/ --html run.html                      one file with charts; opens offline
   agentx report run/ --price 2.50                         what its tokens cost
   agentx report run/ --slo ttft=5s,ttft_p95=5s            goodput and a verdict; exit code 3 when missed
   agentx report run/ --markdown | gh pr comment 12 --body-file -
@@ -27,15 +30,30 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="one JSON document (schema agentx/report/1)")
     form.add_argument("--markdown", action="store_true", help="the tables as markdown")
+    parser.add_argument("--html", metavar="FILE", help="write a page with charts too: one file, nothing is fetched")
 
 
 def run(args: argparse.Namespace) -> int:
     from agentx.replayer.slo import slo_of
     from agentx.reporter.reporting import report
+    from agentx.results import read_results
 
-    found = report(args.folder, price=args.price, slo=slo_of(args.slo))
+    results = read_results(args.folder)
+    found = report(results, price=args.price, slo=slo_of(args.slo))
+    if args.html is not None:
+        from agentx.pages.run_page import run_page
+
+        write_page(args.html, run_page(found, results))
     if args.json:
         print(json.dumps(found.document(), indent=1, allow_nan=False))
     else:
         sys.stdout.write(found.markdown() if args.markdown else found.text())
     return gate(found.judged)
+
+
+def write_page(file: str, text: str) -> None:
+    """Raises BadInput where it cannot be written."""
+    try:
+        Path(file).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise BadInput(f"cannot be written: {error.strerror}", file=file) from None

@@ -1,0 +1,53 @@
+"""The page of a comparison: what is known against it first, then ratios, then turns side by side."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from making import header, linear
+
+from agentx.cli.main import main
+from agentx.pages.compare_page import compare_page
+from agentx.replayer.simulate import simulate
+from agentx.reporter.compare import compare
+from agentx.trace import TraceWriter
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("pairs")
+    for trace, count in (("a", 4), ("b", 5)):
+        with TraceWriter(folder / f"{trace}.trace", header("agents")) as file:
+            for name in "xyz"[:3]:
+                file.session(linear(count, id=name, fresh=500))
+    for name, trace, pool in (("small", "a", 4000), ("large", "a", 90000), ("other", "b", 90000)):
+        sets = ["load.sessions=3", f"target.cache.pool={pool}", "gaps.scale=0.2"]
+        simulate(folder / f"{trace}.trace", out=folder / name, sets=sets)
+    return folder
+
+
+def test_paired_turns(runs: Path) -> None:
+    text = compare_page(compare([[runs / "small"], [runs / "large"]]))
+    titles = re.findall(r"<h2>(.*?)</h2>", text)
+    assert titles[:2] == ["Ratios, B / A", "TTFT, B / A"]
+    assert titles[-1] == "The comparison in full"
+    assert "one pair, 3 sessions: no interval" in text
+    dots = re.findall(r"<title>([xyz] turn \d+): ", text)
+    assert len(dots) == 3 * 12  # each of 12 turns in TTFT, TPOT and latency
+    assert text.index("Know before use") < text.index("Ratios, B / A")
+
+
+def test_unpaired_distributions(runs: Path) -> None:
+    text = compare_page(compare([[runs / "small"], [runs / "other"]]))
+    assert "Not comparable as they stand" in text
+    assert "only their distributions can be compared" in text
+
+
+def test_the_verb_writes_it(runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "pair.html"
+    assert main(["compare", str(runs / "small"), str(runs / "large"), "--html", str(out)]) == 0
+    assert out.read_text(encoding="utf-8").startswith("<!doctype html>")
+    assert main(["compare", str(runs / "small"), "--reference", "x", "--html", str(out)]) == 2
+    assert "--html is for runs" in capsys.readouterr().err
