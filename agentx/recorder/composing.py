@@ -139,6 +139,8 @@ class Composer:
             return Gap("spawn" if known else "unknown", max(seconds, 0.0), provenance)
         layers = {self.items.known[number].layer for number in this.turn.numbers[this.shared :]}
         kind: Any = "tool" if "tool_result" in layers else "human" if "user" in layers else "unknown"
+        if this.turn.last.wire in ("completions", "generate"):
+            kind = "unknown"  # a prompt without messages does not say who wrote its end
         return Gap(kind, max(seconds, 0.0), provenance)
 
     def _tools(self, this: Linked) -> tuple[Tool, ...]:

@@ -85,7 +85,7 @@ def test_three_files_tell_the_same(tmp_path: Path, module: str, write: Any, ttft
     (session,) = taken.sessions
     first, second = session.turns
     assert taken.lengths() == [(100, 5), (160, 6)]
-    assert (second.after, second.gap.seconds, second.thread) == ((0,), 8.0, 0)
+    assert (second.after, second.gap.kind, second.gap.seconds, second.thread) == ((0,), "unknown", 8.0, 0)
     assert first.observed is not None
     assert second.observed is not None
     assert (first.observed.start, first.observed.ttft, first.observed.end) == (0.0, ttft, 2.0)
