@@ -88,7 +88,14 @@ def read_call(wire: str, parts: Sequence[bytes], memo: Memo[tuple[Item, ...]]) -
 
 
 def call_of(wire: str, request: Mapping[str, Any], memo: Memo[tuple[Item, ...]]) -> Call:
-    """The request of a wire, parsed. Raises NotACall for what is no prompt."""
+    """The request of a wire, parsed. Raises NotACall for what is no prompt, or is nested too deeply to be compared."""
+    try:
+        return _call(wire, request, memo)
+    except RecursionError:
+        raise NotACall("it is nested too deeply") from None
+
+
+def _call(wire: str, request: Mapping[str, Any], memo: Memo[tuple[Item, ...]]) -> Call:
     if wire == "chat":
         items = [*_tools(request, memo), *_messages(request.get("messages"), memo)]
     elif wire == "messages":

@@ -84,14 +84,21 @@ def reply_of_body(wire: str, body: bytes, content_type: str = "", chunks: Sequen
     gathering = _Gathering()
     for at, data in _events(body, chunks):
         _event(wire, gathering, data, at)
-    return _reply(wire, gathering)
+    return _made(wire, gathering)
 
 
 def reply_of(wire: str, value: Mapping[str, Any]) -> Reply:
     """The reply in a JSON document that was parsed."""
     gathering = _Gathering()
     _whole(wire, gathering, dict(value))
-    return _reply(wire, gathering)
+    return _made(wire, gathering)
+
+
+def _made(wire: str, gathering: _Gathering) -> Reply:
+    try:
+        return _reply(wire, gathering)
+    except RecursionError:
+        return Reply(False, _usage(wire, gathering.usage), error="the reply is nested too deeply")
 
 
 def usage_of(wire: str, told: Any) -> Usage:

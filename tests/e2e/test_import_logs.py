@@ -131,6 +131,18 @@ def test_any_json(tmp_path: Path, name: str, data: st.DataObject) -> None:
     holds(tmp_path, name, put(tmp_path / "in.json", value))
 
 
+@pytest.mark.parametrize("depth", [300, 700, 950])
+@pytest.mark.parametrize("place", [json.dumps(WORDS), '"hi"', "40", '"m"'])
+@pytest.mark.parametrize("name", sorted(SAMPLES))
+def test_deep_nesting_is_no_crash(tmp_path: Path, name: str, place: str, depth: int) -> None:
+    deep = "[" * depth + "]" * depth
+    value = SAMPLES[name]
+    rows = value if isinstance(value, list) else [value]
+    file = tmp_path / "in.jsonl"
+    file.write_text("".join(json.dumps(row).replace(place, deep) + "\n" for row in rows))
+    holds(tmp_path, name, file)
+
+
 @pytest.mark.parametrize("name", sorted(LOGS))
 @pytest.mark.parametrize(
     "data", [b"", b"\n", b"\x93AX1abc", b"\xff\xfe\x00", b"{", b"[" * 3000, b"null\n", b"{}\n", b"a,b\n", b"3:abc,"]

@@ -488,3 +488,17 @@ def test_a_global_scope_shares_the_system_text_across_captures(tmp_path: Path, s
     (tmp_path / "both.trace").write_bytes((tmp_path / "a.trace").read_bytes() + (tmp_path / "b.trace").read_bytes())
     both = possible(read_trace(tmp_path / "both.trace")).reused
     assert both == alone * (3 if same else 2)  # of four sessions all but the first, or two of each pair
+
+
+def test_bodies_that_are_nested_too_deeply_are_counted(maker: Maker) -> None:
+    """JSON that can be parsed, and is too deep to be walked."""
+    nested = b"[" * 900 + b"]" * 900
+    deep = b'{"model": "m", "tools": [{"x": %b}], "messages": [{"role": "user", "content": "hi"}]}' % nested
+    maker.exchange(0, deep, chat_reply("hi", 9, 1))
+    calls = b'[{"id": "t", "function": {"name": "f", "arguments": %b}}]' % nested
+    reply = b'{"choices": [{"message": {"content": "x", "tool_calls": %b}}], "usage": {"prompt_tokens": 9}}' % calls
+    maker.exchange(5, chat([user("hello")]), reply)
+    maker.exchange(9, chat([user("other")]), chat_reply("hi", 9, 1))
+    sessions, _, done = maker.compile()
+    assert done.books.rows.dropped == {"no model call: it is nested too deeply": 1}
+    assert sum(len(session.turns) for session in sessions) == 2

@@ -18,7 +18,7 @@ from agentx.recorder.composing import ToolTime
 from agentx.recorder.imports.books import Fidelity
 from agentx.recorder.imports.instants import count, listing, mapping, number, of_iso, text
 from agentx.recorder.imports.logged import LoggedFormat, Reading, matching
-from agentx.recorder.imports.transcripts import Heads
+from agentx.recorder.imports.transcripts import Heads, shallow
 from agentx.recorder.replies import reply_of, usage_of
 
 Json = dict[str, Any]
@@ -136,7 +136,7 @@ class Transcript:
         if id not in self._items:
             message = self.messages.get(id)
             value = {"role": "assistant", "content": message.blocks} if message else _said(self.inputs[id])
-            self._items[id] = message_items(value)
+            self._items[id] = shallow(message_items, value)
         return self._items[id]
 
 

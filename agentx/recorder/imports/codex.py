@@ -20,7 +20,7 @@ from agentx.recorder.composing import ToolTime
 from agentx.recorder.imports.books import Fidelity
 from agentx.recorder.imports.instants import listing, mapping, of_iso, of_number, text
 from agentx.recorder.imports.logged import LoggedFormat, Reading, matching
-from agentx.recorder.imports.transcripts import Heads
+from agentx.recorder.imports.transcripts import Heads, shallow
 from agentx.recorder.replies import Reply, Usage, reply_of, usage_of
 
 Json = dict[str, Any]
@@ -138,8 +138,9 @@ def _items(payload: Json) -> list[Item]:
     kind = str(payload.get("type", "message"))
     if kind == "message" and payload.get("role") in ("system", "developer"):
         content = [{**part, "type": "text"} for part in listing(payload.get("content")) if isinstance(part, dict)]
-        return [replace(item, layer="system") for item in response_item({"content": content, "role": "user"}, kind)]
-    return list(response_item(payload, kind))
+        made = shallow(response_item, {"content": content, "role": "user"}, kind)
+        return [replace(item, layer="system") for item in made]
+    return list(shallow(response_item, payload, kind))
 
 
 def _settle(rollout: Rollout) -> None:

@@ -155,8 +155,15 @@ def import_calls(
         tool_times=reading.tool_times,
         provenance={"fidelity": format.fidelity._asdict()},
     )
-    calls = (call for unit in units for call in format.read(unit, reading))
-    return compile_calls(calls, making, books, out)
+    return compile_calls(_calls(format, units, reading), making, books, out)
+
+
+def _calls(format: LoggedFormat, units: Sequence[Path], reading: Reading) -> Iterator[ModelCall]:
+    for unit in units:
+        try:
+            yield from format.read(unit, reading)
+        except RecursionError:
+            raise BadInput("a value in it is nested too deeply", file=unit) from None
 
 
 def _units(format: LoggedFormat, paths: Sequence[Path]) -> list[Path]:

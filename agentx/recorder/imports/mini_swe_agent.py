@@ -17,6 +17,7 @@ from agentx.recorder.canonical import Call, Item, message_items
 from agentx.recorder.imports.books import Fidelity
 from agentx.recorder.imports.instants import mapping, of_number, text
 from agentx.recorder.imports.logged import LoggedFormat, Reading, document, matching
+from agentx.recorder.imports.transcripts import shallow
 from agentx.recorder.replies import reply_of, usage_of
 
 Json = dict[str, Any]
@@ -49,7 +50,7 @@ def read(path: Path, reading: Reading) -> Iterator[ModelCall]:
 
 
 def _items(message: Json, answered: bool) -> tuple[Item, ...]:
-    items = message_items({key: value for key, value in message.items() if key != "extra"})
+    items = shallow(message_items, {key: value for key, value in message.items() if key != "extra"})
     if message.get("role") in ("system", "developer"):
         return tuple(replace(item, layer="system") for item in items)
     if answered and message.get("role") == "user":

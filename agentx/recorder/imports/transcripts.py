@@ -8,12 +8,21 @@ Two sessions share as much of their heads as their first calls had cached, where
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from agentx.recorder.canonical import Item
 from agentx.recorder.replies import Usage
 from agentx.recorder.weaving import BYTES_PER_TOKEN
+
+
+def shallow(make: Callable[..., Iterable[Item]], *values: Any) -> tuple[Item, ...]:
+    """The items that `make` gives; none for what is nested too deeply to be compared."""
+    try:
+        return tuple(make(*values))
+    except RecursionError:
+        return ()
 
 
 @dataclass(slots=True)
