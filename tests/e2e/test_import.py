@@ -69,6 +69,12 @@ def test_a_mooncake_file_is_imported(tmp_path: Path, capsys: pytest.CaptureFixtu
         (["import", "weka"], "x.json", '{"id": "s", "requests": [', "x.json:1: the JSON is cut in the middle"),
         (["import", "weka"], "x.json", json.dumps(weka([call(0, 4, 1, [-1])])), "request 1: hash_ids: -1"),
         (["import", "weka"], "x.json", json.dumps(row(4, 1, [0])), "looks like a Mooncake trace"),
+        (
+            ["import", "weka"],
+            "x.json",
+            json.dumps(weka([])),
+            "x.json: 0 model calls that can be used (1 without requests",
+        ),
         (["import", "mooncake"], "no.jsonl", None, "no.jsonl: no such file"),
         (["import", "mooncake"], "x.jsonl", "", "x.jsonl: the file is empty"),
         (["import", "mooncake"], "x.jsonl", '{"input_length": 4', "x.jsonl:1: the JSON is cut in the middle"),

@@ -62,8 +62,16 @@ def import_files(
         if not books.rows.read:
             raise BadInput(f"there is no {format.row}", file=paths[0])
         books.check()
+        none_used(books, paths[0])
         draft.finish(digests, books)
     return books
+
+
+def none_used(books: Books, path: Path) -> None:
+    """Raises BadInput when nothing of what was read is a model call."""
+    if not books.sessions.used:
+        reasons = [f"{count} {why}" for a in (books.rows, books.sessions) for why, count in sorted(a.dropped.items())]
+        raise BadInput("0 model calls that can be used", file=path, hint="; ".join(reasons))
 
 
 def files(paths: Sequence[Path], endings: tuple[str, ...]) -> list[Path]:

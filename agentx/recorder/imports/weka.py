@@ -19,6 +19,7 @@ from agentx.core import Gap, GapKind, Header, Layer, Observed, Output, Session, 
 from agentx.recorder.imports.blocks import Weaver
 from agentx.recorder.imports.books import Books, Fidelity
 from agentx.recorder.imports.draft import Draft, scope_of
+from agentx.recorder.imports.running import none_used
 from agentx.recorder.imports.weaving import Link, Root, Spun, spin
 from agentx.recorder.imports.weka_lines import Context, contexts
 from agentx.recorder.imports.weka_rows import WekaSession, read_sessions, weka_files
@@ -58,6 +59,7 @@ def import_weka(paths: Sequence[Path], out: Path, progress: Callable[[Path], obj
         for reading, count in sorted(dialect.counts.items()):
             books.find(f"{reading} ({count} subagents)")
         books.check()
+        none_used(books, paths[0])
         draft.finish(digests, books)
     return books
 
