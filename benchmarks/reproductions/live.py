@@ -1,6 +1,6 @@
 """Experiment 4: the cliff in small on a real SGLang, foretold by a model that saw one to three sessions only.
 
-    python -m benchmarks.reproductions.live FOLDER --calibrate URL                 1, 2 and 3 sessions; FOLDER/model.yaml
+    python -m benchmarks.reproductions.live FOLDER --calibrate URL                1, 2 and 3 sessions, and the model
     python -m benchmarks.reproductions.live FOLDER --predict URL --sessions 4 6 8     forecasts first, then the runs
     python -m benchmarks.reproductions.live FOLDER --predict URL --sessions 4 8 --host 36000 --name host
     python -m benchmarks.reproductions.live FOLDER --collect                          into live.json beside this file
