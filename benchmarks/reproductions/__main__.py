@@ -19,7 +19,7 @@ from pathlib import Path
 from agentx import __version__
 from agentx.reporter.table import Block, Heading, Lines, Table, as_markdown
 from agentx.yamlspec import seconds
-from benchmarks.reproductions import cliff, facts, node, verdicts
+from benchmarks.reproductions import cliff, facts, live, node, verdicts
 from benchmarks.reproductions.causes import CAUSES
 from benchmarks.reproductions.points import run_all, spent
 
@@ -62,7 +62,7 @@ def document(keep: Path, *, workers: int, until: float, quick: bool) -> tuple[st
     blocks: list[Block] = [*_head(len(answers), len(points), cpu)]
     blocks += facts.blocks(corpus, list(runs.get("c1", {}).values()))
     blocks += cliff.blocks(runs, CAUSES)
-    blocks += node.blocks(stream, found) + node.picture_rows(drawn)
+    blocks += node.blocks(stream, found) + node.picture_rows(drawn) + live.blocks()
     blocks += _slice(runs)
     return as_markdown(blocks), node.picture_of(drawn)
 

@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
+from functools import cache
 from itertools import islice
 from multiprocessing import get_context
 from pathlib import Path
@@ -54,14 +55,19 @@ class Configuration:
 
     def digest(self) -> str:
         """Of everything that decides the answer but the seed."""
-        plan_sets, target_sets = split_sets(self.sets)
-        parts = (
-            load_spec(self.workload, sets=self.spec).model_dump_json(),
-            plan_of(self.plan, plan_sets).model_dump_json(),
-            resolve_target(self.target, target_sets).settings.model_dump_json(),
-            str(self.sessions),
-        )
-        return hashlib.blake2b("\0".join(parts).encode(), digest_size=8).hexdigest()
+        return _digest(self)
+
+
+@cache
+def _digest(each: Configuration) -> str:
+    plan_sets, target_sets = split_sets(each.sets)
+    parts = (
+        load_spec(each.workload, sets=each.spec).model_dump_json(),
+        plan_of(each.plan, plan_sets).model_dump_json(),
+        resolve_target(each.target, target_sets).settings.model_dump_json(),
+        str(each.sessions),
+    )
+    return hashlib.blake2b("\0".join(parts).encode(), digest_size=8).hexdigest()
 
 
 class Job(Protocol):
