@@ -1,8 +1,8 @@
 """Experiment 4: the cliff in small on a real SGLang, foretold by a model that saw one to three sessions only.
 
     python -m benchmarks.reproductions.live FOLDER --calibrate URL                1, 2 and 3 sessions, and the model
-    python -m benchmarks.reproductions.live FOLDER --predict URL --sessions 4 6 8     forecasts first, then the runs
-    python -m benchmarks.reproductions.live FOLDER --predict URL --sessions 4 8 --host 36000 --name host
+    python -m benchmarks.reproductions.live FOLDER --predict URL --sessions 4 6       forecasts first, then the runs
+    python -m benchmarks.reproductions.live FOLDER --predict URL --sessions 4 6 --host 36000 --name host
     python -m benchmarks.reproductions.live FOLDER --collect                          into live.json beside this file
 
 The server is one that nobody else uses, with a small pool and contexts of some thousand tokens; `--host` says how many
@@ -29,19 +29,20 @@ from agentx.reporter.table import Block, Heading, Lines, Table
 from agentx.reporter.text import number
 
 KEPT = Path(__file__).with_name("live.json")
-SEED, DRAWS = 11, 20
+SEED, DRAWS = 11, 10
 SHOWN = ("reuse_by_counters_share", "output_tokens_per_second_per_gpu", "ttft_p50_seconds", "tpot_p50_seconds")
-FEW, REPEATS = (1, 2, 3), 2
+FEW, REPEATS = (1, 2, 3), 1
+SHORT = ("turns={user: 1, loop: 4}", "tokens.reply=10", "tokens.first_message={uniform: {low: 500, high: 2000}}")
 PLAN = "agentx: replay/1\nsalt: session\nlength: exact\ngaps: {scale: 0.05, tree_idle_cap: 1s}\n"
 
 
 def work(folder: Path) -> Path:
-    """The trace: eight sessions of coding-agent, six turns each at most, contexts below 9,000 tokens."""
+    """The trace: six sessions of coding-agent, four turns with short replies each, contexts below 9,000 tokens."""
     path = folder / "work.trace"
     if not path.exists():
         folder.mkdir(parents=True, exist_ok=True)
-        whole = generate(load_spec("coding-agent"), seed=SEED, sessions=60, out=folder / "whole.trace")
-        cut(whole, path, Limits(sessions=8, turns=6, max_context=9000))
+        whole = generate(load_spec("coding-agent", sets=SHORT), seed=SEED, sessions=40, out=folder / "whole.trace")
+        cut(whole, path, Limits(sessions=6, turns=4, max_context=9000))
         (folder / "plan.yaml").write_text(PLAN)
     return path
 
@@ -53,7 +54,8 @@ def fit(folder: Path, url: str) -> None:
     for lanes in FEW:
         out = folder / f"fit-{lanes}"
         if not out.exists():
-            replay(trace, plan=folder / "plan.yaml", target=url, out=out, sets=[f"load.sessions={lanes}"])
+            sets = [f"load.sessions={lanes}", f"measure.sessions={2 * lanes}"]
+            replay(trace, plan=folder / "plan.yaml", target=url, out=out, sets=sets)
         runs.append(out)
     (folder / "model.yaml").write_text(target_text(calibrate(runs)))
 
@@ -99,7 +101,7 @@ def blocks() -> list[Block]:
     told = [row for row in rows if row["observed"] is not None]
     inside = sum(bool(row["inside"]) for row in told)
     lines = [
-        "SGLang 0.5.23 on a CPU with a tiny model: pool 24,000 tokens, chunks of 2,048, eight sessions of up to 9,000 "
+        "SGLang 0.5.23 on a CPU with a tiny model: pool 24,000 tokens, chunks of 2,048, six sessions of up to 9,000 "
         "tokens of context, each salted apart. The engine's timing was calibrated on one run each of 1, 2 and 3 "
         "sessions at a time; every forecast was written before its run. Run apart from experiments 1 to 3.",
         "The machine had two cores and some twenty processes of other work, which came and went: every time in this "
@@ -133,7 +135,7 @@ def main() -> int:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--calibrate", metavar="URL")
     parser.add_argument("--predict", metavar="URL")
-    parser.add_argument("--sessions", type=int, nargs="+", default=[4, 6, 8])
+    parser.add_argument("--sessions", type=int, nargs="+", default=[4, 6])
     parser.add_argument("--host", type=int, default=0, metavar="TOKENS")
     parser.add_argument("--name", default="plain")
     parser.add_argument("--collect", action="store_true")

@@ -94,7 +94,7 @@ class Point:
         """Simulate it; the trace of its seed is kept in `folder`."""
         each = self.configuration
         with tempfile.TemporaryDirectory(prefix="agentx-") as scratch:
-            trace = _trace(each, self.seed, folder)
+            trace = trace_of(each, self.seed, folder)
             sets = [*each.sets, f"seed={self.seed}"]
             run = simulate(trace, plan=each.plan, target=each.target, out=Path(scratch) / "run", sets=sets)
             return figures_of(run)
@@ -117,7 +117,7 @@ def run_all(jobs: Sequence[J], folder: Path, *, workers: int, until: float) -> l
     folder.mkdir(parents=True, exist_ok=True)
     paths = {each: folder / f"{each.key}.json" for each in jobs}
     missing = [each for each in paths if not paths[each].exists()]
-    if missing:
+    if missing and time.monotonic() < until:
         print(f"{len(missing)} of {len(paths)} points are to be simulated", file=sys.stderr)
         with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
             waiting = iter(missing)
@@ -154,7 +154,8 @@ def _write(path: Path, data: bytes) -> None:
     part.replace(path)
 
 
-def _trace(each: Configuration, seed: int, folder: Path) -> Path:
+def trace_of(each: Configuration, seed: int, folder: Path) -> Path:
+    """The trace of a seed, made once."""
     spec = load_spec(each.workload, sets=each.spec)
     name = hashlib.blake2b(f"{spec.model_dump_json()}/{each.sessions}".encode(), digest_size=8).hexdigest()
     path = folder / f"{name}-{seed}.trace"
