@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -75,16 +75,12 @@ class Driver:
 
     async def run(self) -> None:
         """Play until the schedule is done. Raises WriteFailed when a record cannot be written."""
-        beside = [
-            asyncio.ensure_future(job)
-            for job in (self._sampler.watch(), self._look(), self.health.watch(), self.silence.watch(self._live))
-        ]
-        for job in beside:
-            job.add_done_callback(self._heard)
+        beside = [self._beside(job) for job in (self._sampler.watch(), self._look(), self.silence.watch(self._live))]
         try:
             await self._sampler.take()
             with self.health.measured(), contextlib.closing(Alarm(self._wake.set)) as alarm:
                 await asyncio.sleep(-self.clock())  # second 0, where it was agreed upon with others
+                beside.append(self._beside(self.health.watch()))  # what was done before it is not the run's
                 while not await self._step(alarm):
                     if self._broken is not None:
                         raise self._broken
@@ -184,6 +180,12 @@ class Driver:
             self._broken = self._broken or task.exception()
         self._ended.append((send, exchange))
         self._wake.set()
+
+    def _beside(self, job: Coroutine[Any, Any, None]) -> asyncio.Future[None]:
+        """Let a job run until the end of the run, which ends with it if it fails."""
+        running = asyncio.ensure_future(job)
+        running.add_done_callback(self._heard)
+        return running
 
     def _heard(self, job: asyncio.Future[None]) -> None:
         if not job.cancelled() and job.exception() is not None:

@@ -106,6 +106,12 @@ class Coordinator:
             if self._timer is not None:
                 self._timer.cancel()
 
+    def failed(self, job: asyncio.Future[None]) -> None:
+        """What was done beside the run has ended: with an error, the run has to end, too."""
+        if not job.cancelled() and (error := job.exception()) is not None:
+            self.error = self.error or str(error)
+            self.stop(str(error))
+
     def stop(self, why: str, *, interrupted: bool = False) -> None:
         """Tell all to send nothing more, to cut what is in flight, and to write their books."""
         self.stopped = self.stopped or why
@@ -246,6 +252,7 @@ async def lead(crew: Coordinator, clock: Clock, starts: Sequence[float], sampler
     """One run: the counters before it, all that is played, the counters behind it."""
     await sampler.take()
     watching = asyncio.ensure_future(sampler.watch())
+    watching.add_done_callback(crew.failed)
     crew.warmed = sampler.soon
     try:
         await crew.run(clock, starts, progress)

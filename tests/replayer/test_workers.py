@@ -180,3 +180,18 @@ async def test_sessions_that_were_dropped_are_told_by_who_read_furthest():
     await lead.task
     assert (lead.crew.told().dropped, lead.crew.told().torn) == (["a", "b"], ["z"])
     assert lead.crew.facts(None)["dropped_sessions"] == 4
+
+
+async def test_counters_that_cannot_be_recorded_end_the_run():
+    lead = Lead(1)
+
+    async def fails():
+        raise OSError("writing failed: no space left on device")
+
+    await lead.say(0, Counted(1, 0, 0, 0, 0, 0, None))
+    job = asyncio.ensure_future(fails())
+    job.add_done_callback(lead.crew.failed)
+    await settle()
+    crew = await lead.end()
+    assert lead.told(Stop) == [[Stop("writing failed: no space left on device")]]
+    assert crew.error == "writing failed: no space left on device"
