@@ -14,6 +14,7 @@ EPILOG = """examples:
   agentx report run/
   agentx report run/ --json > report.json
   agentx report run/ --html run.html                      one file with charts; opens offline
+  agentx report run/ --export turns.csv                   a row for each request (.parquet too; .json: an aggregate)
   agentx report run/ --price 2.50                         what its tokens cost
   agentx report run/ --slo ttft=5s,ttft_p95=5s            goodput and a verdict; exit code 3 when missed
   agentx report run/ --markdown | gh pr comment 12 --body-file -
@@ -30,6 +31,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="one JSON document (schema agentx/report/1)")
     form.add_argument("--markdown", action="store_true", help="the tables as markdown")
+    parser.add_argument(
+        "--export", metavar="FILE", type=Path,
+        help="write FILE.csv or FILE.parquet (a row for each request), or FILE.json, with InferenceX's names",
+    )  # fmt: skip
     parser.add_argument("--html", metavar="FILE", help="write a page with charts too: one file, nothing is fetched")
 
 
@@ -40,6 +45,10 @@ def run(args: argparse.Namespace) -> int:
 
     results = read_results(args.folder)
     found = report(results, price=args.price, slo=slo_of(args.slo))
+    if args.export is not None:
+        from agentx.reporter.export import export
+
+        export(found, results, args.export)
     if args.html is not None:
         from agentx.pages.run_page import run_page
 
