@@ -115,6 +115,8 @@ def _extra(send: Send, finished: Finished | None) -> dict[str, Any]:
     extra: dict[str, Any] = {}
     if send.moved:
         extra["moved"] = send.moved
+    if send.held:
+        extra["held"] = send.held
     if lost := send.session.turns[send.key.turn].extra.get(LOST):
         extra[LOST] = lost
     if finished is not None and finished.retractions:

@@ -113,6 +113,13 @@ def test_sessions_of_a_plan_with_a_rate_and_the_other_way(trace, tmp_path):
     assert not (tmp_path / "c").exists()
 
 
+def test_requests_in_flight_are_searched_and_waiting_for_them_is_no_fault_of_the_client(trace, tmp_path):
+    sets = [*SERVER, "load={sessions: 8, requests: 1}"]
+    found = find(trace, goal="requests 1..8: ttft_p50 <= 450ms", out=tmp_path / "a", sets=sets)
+    assert found.bracket == (4, 5)  # each waits at the server for those before it
+    assert not any(spot.invalid for spot in found.spots)
+
+
 def test_goodput_goes_by_the_plans_turns(trace, tmp_path):
     sets = [*FIXED, "slo.turn.latency=150ms"]
     found = find(trace, goal="rate 8..16: goodput >= 90%", out=tmp_path / "a", sets=sets)
