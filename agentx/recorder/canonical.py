@@ -379,8 +379,13 @@ def _plain(value: Any) -> Iterator[Item]:
             data = text.encode("utf-8", "surrogatepass")
             yield Item("user", b"text:" + data, len(data), glued=at > 0)
     elif isinstance(value, list) and all(type(id) is int for id in value):
-        for at in range(0, len(value), ID_BLOCK):
-            ids = value[at : at + ID_BLOCK]
-            yield Item("user", b"ids:" + _key(ids), 4 * len(ids), tokens=len(ids), glued=at > 0)
+        yield from id_items(value)
     elif isinstance(value, list):
         raise NotACall("several prompts in one request are not read")
+
+
+def id_items(ids: list[int], glued: bool = False, layer: Layer = "user") -> Iterator[Item]:
+    """Token ids in blocks; `glued`: the first one goes on from what is before it."""
+    for at in range(0, len(ids), ID_BLOCK):
+        block = ids[at : at + ID_BLOCK]
+        yield Item(layer, b"ids:" + _key(block), 4 * len(block), tokens=len(block), glued=glued or at > 0)

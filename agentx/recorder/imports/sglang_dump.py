@@ -16,10 +16,12 @@ from agentx.recorder.imports.instants import listing, mapping, of_number
 from agentx.recorder.imports.logged import LoggedFormat, Reading, matching, whole
 from agentx.recorder.imports.pickles import Record, Refused, unpickled
 from agentx.recorder.imports.sglang_requests import UNKNOWABLE, call_of_request
+from agentx.recorder.imports.token_prompts import Asked, Prompts
 
 
 def read(path: Path, reading: Reading) -> Iterator[ModelCall]:
     """The calls of a dump. Raises BadInput for what is no pickle of data."""
+    prompts = Prompts()
     try:
         value = unpickled(whole(path))
     except Refused as error:
@@ -31,10 +33,11 @@ def read(path: Path, reading: Reading) -> Iterator[ModelCall]:
         if isinstance(call, str):
             reading.books.rows.drop(call)
         else:
-            yield call
+            yield from prompts.put(call)
+    yield from prompts.rest()
 
 
-def _call(entry: Any, reading: Reading) -> ModelCall | str:
+def _call(entry: Any, reading: Reading) -> Asked | str:
     if not isinstance(entry, tuple | list) or len(entry) < 3:
         return "entry that is no request"
     request, out = entry[0], entry[1]

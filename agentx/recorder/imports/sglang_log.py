@@ -17,12 +17,14 @@ from agentx.recorder.imports.instants import mapping, of_iso, text
 from agentx.recorder.imports.logged import LoggedFormat, Reading, matching, parsed
 from agentx.recorder.imports.sglang_requests import UNKNOWABLE, call_of_request
 from agentx.recorder.imports.source import lines
+from agentx.recorder.imports.token_prompts import Asked, Prompts
 
 MAX_OPEN = 100_000  # requests that have come and are not done
 
 
 def read(path: Path, reading: Reading) -> Iterator[ModelCall]:
     """The calls of a file."""
+    prompts = Prompts()
     came: dict[str, dict[str, Any]] = {}
     rows = reading.books.rows
     for line in lines(path):
@@ -45,13 +47,14 @@ def read(path: Path, reading: Reading) -> Iterator[ModelCall]:
             if isinstance(call, str):
                 rows.drop(call)
             else:
-                yield call
+                yield from prompts.put(call)
         else:
             rows.drop("line that is about no request")
     rows.drop("request that was never done", len(came))
+    yield from prompts.rest()
 
 
-def _call(came: dict[str, Any], row: dict[str, Any], reading: Reading) -> ModelCall | str:
+def _call(came: dict[str, Any], row: dict[str, Any], reading: Reading) -> Asked | str:
     obj = {**mapping(row.get("obj")), **mapping(came.get("obj"))}
     headers = {str(name).lower(): value for name, value in mapping(row.get("headers") or came.get("headers")).items()}
     ids = [(name, value) for name, value in sorted(headers.items()) if isinstance(value, str)]

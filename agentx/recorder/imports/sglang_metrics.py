@@ -10,10 +10,12 @@ from agentx.recorder.imports.books import Fidelity
 from agentx.recorder.imports.instants import mapping, text
 from agentx.recorder.imports.logged import LoggedFormat, Reading, matching, parsed
 from agentx.recorder.imports.sglang_requests import UNKNOWABLE, call_of_request
+from agentx.recorder.imports.token_prompts import Prompts
 
 
 def read(path: Path, reading: Reading) -> Iterator[ModelCall]:
     """The calls of a file."""
+    prompts = Prompts()
     for _, row in reading.rows(path):
         told = text(row, "request_parameters")
         obj = mapping(parsed(told)) if told is not None else {}
@@ -24,7 +26,8 @@ def read(path: Path, reading: Reading) -> Iterator[ModelCall]:
         if isinstance(call, str):
             reading.books.rows.drop(call)
         else:
-            yield call
+            yield from prompts.put(call)
+    yield from prompts.rest()
 
 
 def make_format() -> LoggedFormat:

@@ -11,10 +11,10 @@ from dataclasses import replace
 from itertools import takewhile
 from typing import Any
 
-from agentx.recorder.calls import ModelCall
-from agentx.recorder.canonical import Call, Item
+from agentx.recorder.canonical import Call, Item, id_items
 from agentx.recorder.imports.instants import listing, mapping, of_number, text
 from agentx.recorder.imports.logged import Reading
+from agentx.recorder.imports.token_prompts import Asked
 from agentx.recorder.replies import Reply, reply_of
 
 UNKNOWABLE = (
@@ -27,7 +27,7 @@ CUT = 2048  # characters from which level 2 of the request log cuts in the middl
 def call_of_request(
     obj: Mapping[str, Any], out: Mapping[str, Any], times: tuple[int | None, int | None], reading: Reading,
     ids: Iterable[tuple[str, str | None]] = (),
-) -> ModelCall | str:  # fmt: skip
+) -> Asked | str:  # fmt: skip
     """A request with its answer. `times`: when it came and when it was done."""
     meta = mapping(out.get("meta_info"))
     if not meta:
@@ -43,16 +43,26 @@ def call_of_request(
     latency = of_number(meta.get("first_token_latency", meta.get("ttft")))
     if start is not None and latency:
         reply = replace(reply, first_token=start + latency)
-    request = _request(obj, meta, reply, reading)
-    if isinstance(request, str):
-        return request
-    aborted = mapping(meta.get("finish_reason")).get("type") == "abort"
     named = (
         ("x-session-id", text(obj, "session_id", "conversation_id") or text(mapping(obj.get("session_params")), "id")),
         *ids,
         ("x-smg-routing-key", text(obj, "routing_key")),
     )
-    return reading.call(start, end, "generate", request, reply, named, cause="client_abort" if aborted else "done")
+    request = _request(obj, meta, reply, reading)
+    if isinstance(request, str):
+        return request
+    aborted = mapping(meta.get("finish_reason")).get("type") == "abort"
+    call = reading.call(start, end, "generate", request, reply, named, cause="client_abort" if aborted else "done")
+    prompt = listing(obj.get("input_ids"))
+    if request.items != tuple(id_items(prompt) if set(map(type, prompt)) == {int} else ()):
+        return Asked(call)  # of text, or cut by the log
+    session = next((value for _, value in named if value is not None), None)
+    return Asked(call, session, prompt, _ids(out.get("output_ids")))
+
+
+def _ids(value: Any) -> list[int]:
+    ids = listing(value)
+    return ids if all(type(id) is int for id in ids) else []
 
 
 def _request(obj: Mapping[str, Any], meta: Mapping[str, Any], reply: Reply, reading: Reading) -> Call | str:
