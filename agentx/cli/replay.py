@@ -7,9 +7,15 @@ import json
 import sys
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from agentx.cli.address import port
 from agentx.cli.playing import add_shared, code_of, interrupted, play_many, sets_of
 from agentx.errors import EXIT_OK, BadInput
+
+if TYPE_CHECKING:
+    from agentx.pages.live import LivePage
+    from agentx.replayer.progress import Watch
 
 EPILOG = """examples:
   agentx replay a.trace -o run/                                        against the embedded engine
@@ -22,6 +28,7 @@ EPILOG = """examples:
   agentx replay a.trace --target http://127.0.0.1:30000 --find 'rate: ttft_p95 <= 5s' --repeats 3 -o find/
   agentx replay a.trace --target http://127.0.0.1:30000 --sweep load.sessions=1,2,4,8 -o sweep/
   agentx replay a.trace --target http://127.0.0.1:30000 --cold prove   with a cache that is known to be empty
+  agentx replay a.trace --target http://127.0.0.1:30000 --live         a page that shows the run as it goes
   agentx replay a.trace --sessions 256 --workers 4                     four processes, 64 of the sessions each
   agentx replay a.trace --target http://server:30000 --workers 8 --ray auto  the workers are actors of a Ray cluster
 
@@ -53,6 +60,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="what 'agentx simulate --forecast' expects of this run: kept in its folder, and scored by the report",
     )  # fmt: skip
     parser.add_argument(
+        "--live", metavar="PORT", type=port, nargs="?", const=0,
+        help="a page on this machine that shows the run as it goes, and its report in the end (default: a free port)",
+    )  # fmt: skip
+    parser.add_argument(
         "--workers", type=int, default=1, metavar="N", help="processes that share the plan (default: %(default)s)"
     )
     parser.add_argument(
@@ -72,6 +83,8 @@ def run(args: argparse.Namespace) -> int:
         load_forecast(args.forecast)  # what is none is refused before the first request
         if args.find is not None or args.knobs or args.repeats:
             raise BadInput("--forecast is of one run: it takes no --find, no --sweep and no --repeats")
+    if args.live is not None and (args.find is not None or args.knobs or args.repeats):
+        raise BadInput("--live is of one run: it takes no --find, no --sweep and no --repeats")
     code = play_many(
         args,
         sets,
@@ -92,13 +105,30 @@ def _forecast(args: argparse.Namespace, sets: list[str]) -> int:
 
 
 def _replay(args: argparse.Namespace, sets: list[str]) -> int:
+    """One run, with a page where it was asked for."""
+    from agentx.replayer.progress import Watch
+
+    watch = Watch()
+    if args.live is None:
+        return _one(args, sets, watch, None)
+    from agentx.pages.live import LivePage
+
+    live = LivePage(lambda: watch.ask(), args.live)
+    print(f"agentx replay: the run as it goes: {live.url}", file=sys.stderr)
+    try:
+        return _one(args, sets, watch, live)
+    finally:
+        live.close()
+
+
+def _one(args: argparse.Namespace, sets: list[str], watch: Watch, live: LivePage | None) -> int:
     from agentx.replayer.run import replay
 
     out = None if args.out is None else Path(args.out)
     result = replay(
         args.trace, plan=args.plan, target=args.target, out=out, sets=sets, salt=args.salt,
         cold=args.cold is not None, order_from=args.order_from, workers=args.workers, ray=args.ray,
-        progress=True, signals=True,
+        progress=True, signals=True, watch=watch,
     )  # fmt: skip
     print(f"agentx replay: results in {result.folder}", file=sys.stderr)
     if args.forecast is not None:
@@ -111,4 +141,10 @@ def _replay(args: argparse.Namespace, sets: list[str]) -> int:
         return code_of(result)  # it raises: a report of nothing would hide why
     found = report(result)
     print(json.dumps(found.document(), indent=1) if args.json else found.text())
+    if live is not None:
+        from agentx.pages.run_page import run_page
+
+        live.finish(run_page(found, result))
+        sys.stdout.flush()
+        live.linger(until_interrupted=sys.stderr.isatty())
     return code_of(result, found)

@@ -22,7 +22,7 @@ from agentx.replayer.folder import Facts
 from agentx.replayer.kv_recorder import CONNECT
 from agentx.replayer.lockstep import Course, left_out_notes, schedule_of, told_of
 from agentx.replayer.order import fates_of, source_of
-from agentx.replayer.progress import Progress
+from agentx.replayer.progress import Progress, Watch
 from agentx.replayer.ray_workers import actors
 from agentx.replayer.sampling import Sampler
 from agentx.replayer.split import Part, split_words
@@ -42,6 +42,7 @@ class Options:
     ray: str | None = None
     progress: bool = False
     signals: bool = False
+    watch: Watch | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,8 @@ class Playing:
                 run_id=run_id,
                 progress=self.options.progress,
             )
+            if self.options.watch is not None:
+                self.options.watch.of(driver.progress, lambda: schedule.in_flight, driver.health.lag.facts)
             for note in self.notes:
                 writer.note(note)
             async with recorded_beside(self.endpoint, self.out, clock, writer.note, embedded=self.facts.embedded):
@@ -116,6 +119,8 @@ class Playing:
                     writer.note(note)
                 scraper = Scraper(self.session, self.endpoint.metrics_urls, clock, self.endpoint.roles)
                 progress = Progress(clock, plan.measure.sessions, wanted=options.progress)
+                if options.watch is not None:
+                    options.watch.of(progress, progress.live, None)
                 starts = [start + offset.seconds for offset in offsets]
                 async with recorded_beside(self.endpoint, self.out, clock, writer.note, embedded=self.facts.embedded):
                     with self._signals(crew.stop):

@@ -1,10 +1,12 @@
-"""How a run is getting on: a bar on stderr for whoever watches a terminal."""
+"""How a run is getting on: a bar on stderr for whoever watches a terminal, and its state for whoever asks."""
 
 from __future__ import annotations
 
 import sys
 from collections import deque
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from agentx.core import Attempt
 from agentx.replayer.messages import Counted
@@ -14,6 +16,18 @@ if TYPE_CHECKING:
 
 BAR = "{n_fmt} of {total_fmt} sessions, {elapsed}{postfix}"
 RECENT = 10.0  # s over which the shown rate is taken
+LAST = 500  # turns over which the shown time to the first token is taken
+
+
+@dataclass(slots=True)
+class Watch:
+    """A place from which a running replay can be asked how it is, from any thread. Plain values; None: not known."""
+
+    ask: Callable[[], dict[str, Any]] = lambda: {"state": "starting"}
+
+    def of(self, progress: Progress, live: Callable[[], int], lag: Callable[[], Mapping[str, Any]] | None) -> None:
+        """From now on this is asked: `live` requests in flight, and the loop's lag where it is this process's."""
+        self.ask = lambda: {**progress.state(live()), "loop_lag_p99_seconds": None if lag is None else lag()["p99"]}
 
 
 class Progress:
@@ -25,6 +39,8 @@ class Progress:
         self._recent: deque[tuple[float, int]] = deque()  # (end, tokens)
         self._prompt = self._cached = self._tokens = self._plays = self.turns = self.failed = 0
         self._told = False
+        self._ttfts: deque[float] = deque(maxlen=LAST)
+        self._total = plays
         self._others: dict[int, Counted] = {}
         if self.visible:
             from tqdm import tqdm
@@ -34,6 +50,8 @@ class Progress:
     def count(self, attempt: Attempt) -> None:
         self.turns += 1
         self.failed += not attempt.ok
+        if attempt.first is not None:
+            self._ttfts.append(attempt.first - attempt.sent)
         if attempt.completion_tokens and attempt.end is not None:
             self._recent.append((attempt.end, attempt.completion_tokens))
             self._tokens += attempt.completion_tokens
@@ -64,17 +82,42 @@ class Progress:
         self._recent.append((self._clock(), now.tokens - before.tokens))
         if self.visible:
             self._bar.update(now.plays - before.plays)
-            self.show(sum(each.live for each in self._others.values()))
+            self.show(self.live())
+
+    def live(self) -> int:
+        """Requests that the workers had in flight when they last said so."""
+        return sum(each.live for each in list(self._others.values()))
 
     def show(self, live: int) -> None:
         self._bar.set_postfix_str(self.text(live))
+
+    def state(self, live: int) -> dict[str, Any]:
+        """What a page shows: of the last seconds and turns, and of all so far."""
+        ordered = sorted(self._ttfts)
+        return {
+            "state": "running",
+            "seconds": self._clock(),
+            "in_flight": live,
+            "turns": self.turns,
+            "failed": self.failed,
+            "plays": self._plays + sum(each.plays for each in self._others.values()),
+            "plays_expected": self._total,
+            "output_tokens_per_second": self._rate(self._clock()),
+            "reuse": self._cached / self._prompt if self._told and self._prompt else None,
+            "ttft_p50_seconds": ordered[len(ordered) // 2] if ordered else None,
+            "ttft_p95_seconds": ordered[len(ordered) * 95 // 100] if ordered else None,
+        }
+
+    def _rate(self, now: float) -> float:
+        recent = [tokens for at, tokens in list(self._recent) if at >= now - RECENT]
+        return sum(recent) / max(min(now, RECENT), 1e-3)
 
     def text(self, live: int) -> str:
         """The line beside the bar."""
         now = self._clock()
         while self._recent and self._recent[0][0] < now - RECENT:
             self._recent.popleft()
-        rate = sum(tokens for _, tokens in self._recent) / max(min(now, RECENT), 1e-3)
+        rate = self._rate(now)
         reuse = f"{self._cached / self._prompt:.1%}" if self._told and self._prompt else "unknown"
         failed = f", {self.failed} failed" if self.failed else ""
         return f"{live} live, {self.turns} turns{failed}, {rate:,.0f} tok/s, reuse {reuse}"

@@ -31,6 +31,7 @@ from agentx.replayer.order import Order, order_of
 from agentx.replayer.plan import Plan
 from agentx.replayer.playing import Options, Playing
 from agentx.replayer.probe import confirmed_words
+from agentx.replayer.progress import Watch
 from agentx.replayer.servers import facts_of_all
 from agentx.replayer.serving import Serving, serving
 from agentx.replayer.split import check_workers
@@ -54,11 +55,12 @@ def replay(
     ray: str | None = None,
     progress: bool = False,
     signals: bool = False,
+    watch: Watch | None = None,
 ) -> RunResults:
     """Replay a trace and return the run, which is also in the folder `out`. See `areplay`."""
     run = areplay(
         trace, plan=plan, target=target, out=out, sets=sets, salt=salt, cold=cold, order_from=order_from,
-        workers=workers, ray=ray, progress=progress, signals=signals,
+        workers=workers, ray=ray, progress=progress, signals=signals, watch=watch,
     )  # fmt: skip
     return asyncio.run(run)
 
@@ -77,6 +79,7 @@ async def areplay(
     ray: str | None = None,
     progress: bool = False,
     signals: bool = False,
+    watch: Watch | None = None,
 ) -> RunResults:
     """Replay `trace` (a file, or a workload's name) against `target` (a URL, a file or a name; None: embedded engine).
 
@@ -86,7 +89,7 @@ async def areplay(
     `order_from`: another run of this trace, in whose order the turns are sent (`lockstep.py`).
     `workers` processes share the plan, or as many actors on the Ray cluster at the address `ray`. `progress` says on
     stderr what was chosen, and shows a bar if that is a terminal. `signals`: SIGINT and SIGTERM end the run, whose
-    books are written.
+    books are written. `watch`: from where it can be asked how it is, as it goes on.
     A failed turn is data and raises nothing. Raises BadInput, and Unreachable and InvalidMeasurement (of `cold`) before
     anything is written.
     """
@@ -105,7 +108,7 @@ async def areplay(
             raise BadInput(
                 "--order-from is one order of all turns: it cannot be split over workers", hint="--workers 1"
             )
-        options = Options(cold=cold, course=course, workers=workers, ray=ray, progress=progress, signals=signals)
+        options = Options(cold, course, workers, ray, progress, signals, watch)
         async with serving(order, progress=progress) as served:
             await _run(order, served, options)
     return read_results(folder)
