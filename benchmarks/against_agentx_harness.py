@@ -183,16 +183,19 @@ class Clock(NamedTuple):
 
 
 def clock_of(reported: Sequence[float], log: Sequence[Served], streams: int) -> Clock:
-    """`reported` in the order in which requests were sent. The first of each stream are left out on both sides."""
-    kept, ordered = reported[streams:], sorted(log)[streams:]
-    span = max(each.last for each in ordered) - min(each.read for each in ordered)
+    """`reported` in the order in which requests were sent. The first of each stream are left out on both sides.
+
+    How many were in flight and the rate are of the time in which every stream was at work.
+    """
+    kept, ordered = reported[streams:], sorted(log)[-len(reported) :]  # a client may ask something before its run
+    rest, begin, stop = ordered[streams:], ordered[streams].read, ordered[-streams].read
     return Clock(
         reported=fmean(kept),
-        true=fmean(each.first - each.read for each in ordered),
+        true=fmean(each.first - each.read for each in rest),
         p99=sorted(kept)[int(0.99 * len(kept))],
-        live=max(each.live for each in ordered),
-        mean_live=sum(each.last - each.read for each in ordered) / span,
-        rate=len(ordered) / span,
+        live=max(each.live for each in rest),
+        mean_live=sum(max(0.0, min(stop, each.last) - max(begin, each.read)) for each in ordered) / (stop - begin),
+        rate=sum(begin <= each.read < stop for each in ordered) / (stop - begin),
     )
 
 

@@ -32,6 +32,7 @@ from agentx.replayer.schedule import Schedule
 from agentx.replayer.wires import Wire
 from agentx.results import Records
 
+AT_A_TIME = 4  # ends that are recorded before the sockets are read again: many replies end together
 LOOK_EVERY = 0.25  # s between refreshes of the bar
 
 
@@ -112,7 +113,7 @@ class Driver:
         """Hear what has ended, do what is due, and wait for more. Returns whether all is over."""
         self._wake.clear()
         try:
-            while self._ended:
+            for _ in range(min(len(self._ended), AT_A_TIME)):
                 self._land(*self._ended.popleft())
             step = self.schedule.next(self.clock())
         except BadInput as error:  # the trace, which is read as the run goes on
@@ -130,8 +131,10 @@ class Driver:
         elif isinstance(step, Cancel):
             for key in step.keys:
                 self._tasks[key][0].cancel()
-        elif isinstance(step, Wait):
+        elif isinstance(step, Wait) and not self._ended:
             await self._sleep(alarm, step.until)
+        if self._ended:
+            await asyncio.sleep(0)
         return isinstance(step, Done)
 
     def _give_up(self, error: BadInput) -> None:

@@ -133,3 +133,24 @@ async def test_a_bug_in_a_turn_is_raised_and_never_waited_for(play):
 
     with pytest.raises(ZeroDivisionError):
         await play([session("a")], broken)
+
+
+async def test_replies_that_end_together_leave_time_to_read_others(play, monkeypatch):
+    """The loop goes round between a few of them: what came for others in the meantime gets its time then."""
+    land, rounds, landed = Driver._land, [0], []
+
+    async def count():
+        while True:
+            await asyncio.sleep(0)
+            rounds[0] += 1
+
+    def noted(self, send, exchange):
+        landed.append(rounds[0])
+        land(self, send, exchange)
+
+    monkeypatch.setattr(Driver, "_land", noted)
+    counting = asyncio.ensure_future(count())
+    _, run = await play([session(f"s{n}", 1) for n in range(20)], answers, lanes=20)
+    counting.cancel()
+    assert len(run.attempts) == 20
+    assert max(landed.count(at) for at in set(landed)) <= drive.AT_A_TIME
