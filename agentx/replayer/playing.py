@@ -28,7 +28,7 @@ from agentx.replayer.sampling import Sampler
 from agentx.replayer.split import Part, split_words
 from agentx.replayer.targets import Endpoint
 from agentx.replayer.worker import Job, connections_of, driver_of
-from agentx.replayer.workers import LEAD, Coordinator, about, check_nodes, drifted, lead, processes
+from agentx.replayer.workers import START, Coordinator, about, check_nodes, drifted, lead, processes
 from agentx.results import ResultsWriter
 
 
@@ -107,7 +107,7 @@ class Playing:
             told = await crew.ready()
             check_nodes(told, self.endpoint)
             offsets = [await link.offset() for link in links]
-            ahead = LEAD + (CONNECT if self.endpoint.kv_events else 0.0)
+            ahead = START + (CONNECT if self.endpoint.kv_events else 0.0)
             settings, start = {**self.facts.settings(), "workers": about(told, offsets)}, time.monotonic() + ahead
 
             def clock() -> float:

@@ -11,6 +11,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import queue
+import re
+import socket
 import tempfile
 import time
 from collections.abc import AsyncIterator, Sequence
@@ -26,6 +28,7 @@ from agentx.replayer.worker import Job, work
 from agentx.results import part_path
 
 EXTRA = "agentx-replay[ray]"
+CONNECT = 5.0  # s in which the cluster must take a connection
 ROUND_TRIPS = 25  # of which the shortest one counts
 PATIENCE = 1.0  # s that a call for messages waits for the first
 _CALLS = {"play": 1, "say": 1, "listen": 1, "ping": 1}  # threads of an actor: what is told to it stays in order
@@ -204,6 +207,12 @@ def _ray() -> Any:
 
 
 def _connect(ray: Any, address: str) -> None:
+    place = re.fullmatch(r"(?:ray://)?\[?([^\[\]]+?)\]?:(\d{1,5})", address)
+    if place is not None:  # Ray itself would try for minutes
+        try:
+            socket.create_connection((place[1], int(place[2])), timeout=CONNECT).close()
+        except (OSError, OverflowError) as error:
+            raise BadInput(f"no Ray cluster at {address}: {error}") from None
     try:
         ray.init(address=address, logging_level="ERROR", log_to_driver=True)
     except (ConnectionError, ValueError, RuntimeError) as error:

@@ -51,6 +51,7 @@ from agentx.replayer.worker import Job
 
 GRACE = 10.0  # s that a worker has to write its books when its coordinator has gone on
 LEAD = 0.05  # s from a word to all workers to the moment that it names
+START = 0.5  # s of this before second 0: they set aside what they have in memory first
 
 
 class Lost(NamedTuple):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
+import types
 
 import pytest
 
@@ -107,4 +108,13 @@ async def test_without_ray_it_says_how_to_have_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(BadInput, match=r"--ray needs Ray.*pip install 'agentx-replay\[ray\]'"):
         async with actors([], "auto"):
+            pass
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:9", "ray://127.0.0.1:9", "127.0.0.1:99999"])
+async def test_a_cluster_that_is_not_there_is_said_at_once(monkeypatch, address):
+    nothing = types.SimpleNamespace(is_initialized=lambda: False)
+    monkeypatch.setitem(sys.modules, "ray", nothing)
+    with pytest.raises(BadInput, match=f"no Ray cluster at {address}"):
+        async with actors([], address):
             pass
