@@ -20,7 +20,7 @@ CUT = "cut"  # the kind of failure of a request that was in flight when the run 
 BEHIND_SECONDS, BEHIND_SHARE = 0.25, 0.1  # later than this, and than this share of the TTFT: the run fell behind
 # The figures must not be used as they stand:
 INVALIDATING = ("books", "stopped", "worker_lost", "fell_behind", "client_saturated", "client_files", "acceptance_off")
-_RELIEF = "Use more workers (--workers), fewer sessions at a time or a faster machine."
+WAITED = 0.2  # of the seconds without a CPU: it is the machine that is too small, or too busy
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,8 +154,15 @@ def _fell_behind(metrics: Metrics) -> Iterator[Finding]:
         yield Finding(
             "fell_behind",
             f"The client fell behind: it was {late * 1000:.0f} ms late where the first token took "
-            f"{ttft.at(95) * 1000:.0f} ms (p95). {_RELIEF}",
+            f"{ttft.at(95) * 1000:.0f} ms (p95). {_relief(metrics.client)}",
         )
+
+
+def _relief(client: Client) -> str:
+    """What to do about a client that is late: it may not have been its own fault."""
+    if client.cpu_wait is not None and client.cpu_wait > WAITED * client.cpu_looked > 0:
+        return f"Others used the machine: in {client.cpu_looked} s the client waited {client.cpu_wait:.1f} s for a CPU."
+    return "Use more workers (--workers), fewer sessions at a time or a faster machine."
 
 
 def _saturated(client: Client) -> Iterator[Finding]:
@@ -165,7 +172,7 @@ def _saturated(client: Client) -> Iterator[Finding]:
     yield Finding(
         kind,
         f"The client's loop used all of a core in {client.cpu_full:.0%} of the {client.cpu_looked} seconds. "
-        f"{end}{_RELIEF}",
+        f"{end}{_relief(client)}",
     )
 
 

@@ -38,6 +38,19 @@ def test_two_parts_send_what_one_schedule_sends():
     assert {send.lane for _, send in parts[1].sends} == {1, 3}
 
 
+def test_ten_thousand_sessions_with_five_hundred_live_over_four_workers():
+    rules, met = Rules(lanes=500), set()
+    for index in range(4):
+        schedule = PartSchedule((chain(f"s{number}", 0) for number in range(10_000)), rules, part=Part(index, 4))
+        world = World(schedule, lambda send: 1.0 + send.key.serial % 7)
+        schedule.check_integrity = lambda: None  # once at the end is enough here
+        world.run()
+        assert world.most == 125
+        PartSchedule.check_integrity(schedule)
+        met |= {send.session.id for _, send in world.sends}
+    assert len(met) == 10_000
+
+
 def test_lanes_begin_where_they_begin_in_one_schedule():
     rules = Rules(lanes=4, start=StartRule(seed=3), plays=4)
     long = [chain(f"s{number}", *[1.0] * 20) for number in range(4)]

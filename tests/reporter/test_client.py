@@ -100,3 +100,13 @@ def test_nothing_known_is_no_verdict(attempt, run):
     found = report(run([attempt()], end=None))
     assert found.metrics.client.bottleneck is None
     assert "unknown, the run does not tell how its client was" in " ".join(found.text().split())
+
+
+@pytest.mark.parametrize(
+    ("waited", "says"), [(0.5, "Use more workers"), (4.0, "in 10 s the client waited 4.0 s for a CPU")]
+)
+def test_what_to_do_hangs_on_whose_fault_it_was(attempt, run, waited, says):
+    sent = [attempt(turn=turn, due=1.0, sent=1.6) for turn in range(5)]
+    found = report(run(sent, end={"outcome": "done", **HEALTHY, "cpu_wait": waited}))
+    (behind,) = [one.text for one in found.findings if one.kind == "fell_behind"]
+    assert says in behind
