@@ -13,6 +13,7 @@ from agentx.reporter.blame_text import blame_blocks, blame_document
 from agentx.reporter.cache_events import CacheEvents, cache_events_blocks, cache_events_document, cache_events_of
 from agentx.reporter.cost import Cost, check_price, cost_blocks, cost_document, cost_of
 from agentx.reporter.document import document
+from agentx.reporter.evictions import Evictions, evictions_blocks, evictions_document, evictions_of
 from agentx.reporter.findings import Finding, findings
 from agentx.reporter.goodput import Judged, judge, slo_in
 from agentx.reporter.goodput_text import slo_blocks, slo_document
@@ -41,6 +42,7 @@ class Report:
     capacity: RunCapacity
     judged: Judged
     cache: CacheEvents | None
+    evictions: Evictions | None
     machine: Machine | None
     forecast: Scored | None = None
 
@@ -66,6 +68,7 @@ class Report:
             *groups_blocks(self.grouped),
             *run_capacity_blocks(self.capacity),
             *(cache_events_blocks(self.cache) if self.cache else ()),
+            *(evictions_blocks(self.evictions) if self.evictions else ()),
             *(machine_blocks(self.machine) if self.machine else ()),
             *cost_blocks(self.cost),
         ]
@@ -78,6 +81,7 @@ class Report:
             "reuse_by": groups_document(self.grouped),
             "cost": cost_document(self.cost),
             "slo": slo_document(self.judged),
+            "evictions": evictions_document(self.evictions) if self.evictions else None,
             "cache_events": cache_events_document(self.cache) if self.cache else None,
             "machine": machine_document(self.machine) if self.machine else None,
             "forecast": scored_document(self.forecast) if self.forecast else None,
@@ -108,6 +112,7 @@ def report(run: RunResults | Path | str, *, price: float | None = None, slo: Slo
         run_capacity(results, metrics.reuse.ideal, losses),
         judge(results, metrics, objectives),
         cache_events_of(results, None if window is None else (window.start, window.stop)),
+        evictions_of(results),
         machine_of(results, metrics),
         scored_of(results),
     )
