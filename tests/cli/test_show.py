@@ -45,6 +45,11 @@ def test_show_the_schema_of_a_kind(capsys: pytest.CaptureFixture[str]) -> None:
     assert json.loads(capsys.readouterr().out)["properties"]["agentx"]["const"] == "workload/1"
 
 
+def test_show_the_schema_of_the_report(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", "schema", "report"]) == 0
+    assert json.loads(capsys.readouterr().out)["properties"]["schema"]["const"] == "agentx/report/1"
+
+
 @pytest.mark.parametrize(
     ("words", "says"), [(["schema", "plan"], "no schema of 'plan'"), (["a", "b"], "one name at a")]
 )

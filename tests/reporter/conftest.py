@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from making import header, linear
 
 from agentx.core import Attempt, Cached, Chunk, Failure, Play, Sample
-from agentx.results import RunResults
+from agentx.results import TRACE, RunResults, sha256_of
+from agentx.trace import TraceWriter
 
 DONE = {"outcome": "done", "at": 100.0}
 
@@ -104,3 +106,27 @@ def sample() -> Callable[..., Sample]:
 @pytest.fixture(scope="session")
 def run() -> Callable[..., RunResults]:
     return make_run
+
+
+@pytest.fixture
+def full(attempt, play, sample, run, tmp_path):
+    """A run in which every part of the document is there."""
+    with TraceWriter(tmp_path / TRACE, header()) as trace:
+        for name in ("a", "b"):
+            trace.session(linear(2, id=name))
+    settings = {
+        "plan": {"wire": "chat", "salt": "run", "history": "recorded"},
+        "salt": "x",
+        "template": {"start": 0, "per_message": 0},
+        "target": {"kind": "engine", "name": "laptop", "gpus": 2},
+        "trace": {"name": "test", "sha256": sha256_of(tmp_path / TRACE)},
+    }
+    made = [
+        attempt("a", 0, prompt=75, cached=0, server_ttft=0.9, queue_seconds=0.1),
+        attempt("a", 1, sent=3.0, prompt=90, cached=60, osl=9),
+        attempt("b", 0, phase="warmup"),
+        attempt("a", 1, sent=9.0, failed="http", status=500, attempt=1),
+    ]
+    samples = [sample(-1, prefill_input=0, prefill_device_hit=0), sample(9, prefill_input=100, prefill_device_hit=60)]
+    plays = [play("a", turns=2, outcome="failed", completed=1)]
+    return run(made, plays, samples, settings=settings, folder=tmp_path)

@@ -5,38 +5,11 @@ import re
 from pathlib import Path
 
 import pytest
-from making import header, linear
 
 from agentx.reporter.reporting import report
-from agentx.results import TRACE, sha256_of
-from agentx.trace import TraceWriter
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference" / "metrics.md"
 FREE = ("plan", "statuses", "requests_in_other_phases")  # their keys are the user's or the server's
-
-
-@pytest.fixture
-def full(attempt, play, sample, run, tmp_path):
-    """A run in which every part of the document is there."""
-    with TraceWriter(tmp_path / TRACE, header()) as trace:
-        for name in ("a", "b"):
-            trace.session(linear(2, id=name))
-    settings = {
-        "plan": {"wire": "chat", "salt": "run", "history": "recorded"},
-        "salt": "x",
-        "template": {"start": 0, "per_message": 0},
-        "target": {"kind": "engine", "name": "laptop", "gpus": 2},
-        "trace": {"name": "test", "sha256": sha256_of(tmp_path / TRACE)},
-    }
-    made = [
-        attempt("a", 0, prompt=75, cached=0, server_ttft=0.9, queue_seconds=0.1),
-        attempt("a", 1, sent=3.0, prompt=90, cached=60, osl=9),
-        attempt("b", 0, phase="warmup"),
-        attempt("a", 1, sent=9.0, failed="http", status=500, attempt=1),
-    ]
-    samples = [sample(-1, prefill_input=0, prefill_device_hit=0), sample(9, prefill_input=100, prefill_device_hit=60)]
-    plays = [play("a", turns=2, outcome="failed", completed=1)]
-    return run(made, plays, samples, settings=settings, folder=tmp_path)
 
 
 def keys_of(value, free=False):
