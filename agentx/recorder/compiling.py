@@ -75,7 +75,6 @@ class Making:
     scope: Identity = "file"
     across: CaptureKey | None = None
     tool_times: Mapping[str, ToolTime] = field(default_factory=dict)
-    provenance: Mapping[str, Any] = field(default_factory=dict)
 
 
 def compile_capture(
@@ -204,7 +203,7 @@ def _header(making: Making, books: Books) -> Header:
         "level": making.level,
         "canonical": {"version": VERSION, "rules": list(RULES)},
         "template": making.template._asdict(),
-        **making.provenance,
+        **({"fidelity": books.fidelity._asdict()} if books.fidelity is not None else {}),
         "losses": books.losses(),
         "cannot_tell": list(books.unknowable),
     }

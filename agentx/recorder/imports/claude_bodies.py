@@ -34,6 +34,8 @@ def make_reader() -> Any:
         folder, index = (path, path / "index.jsonl") if path.is_dir() else (path.parent, path)
         if not _is_index(path):
             spans.read(path, reading)
+            if spans.calls:
+                reading.known(timing="ttft", gaps="split")
             return
         used: set[str] = set()
         for _, entry in reading.rows(index) if index.is_file() else ():

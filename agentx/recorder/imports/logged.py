@@ -46,6 +46,11 @@ class Reading:
     _number: int = 0
     _last: int = 0  # when the call before began
 
+    def known(self, **words: Any) -> None:
+        """Say that this source tells something better, or worse, than its format promises."""
+        if self.books.fidelity is not None:
+            self.books.fidelity = self.books.fidelity._replace(**words)
+
     def rows(self, path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         """The JSON objects of a file of lines, with their numbers; what is none is counted as dropped."""
         for line in lines(path):
@@ -153,7 +158,6 @@ def import_calls(
         scope=scope,
         across=across,
         tool_times=reading.tool_times,
-        provenance={"fidelity": format.fidelity._asdict()},
     )
     return compile_calls(_calls(format, units, reading), making, books, out)
 

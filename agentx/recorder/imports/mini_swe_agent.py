@@ -29,6 +29,8 @@ def read(path: Path, reading: Reading) -> Iterator[ModelCall]:
     messages = value if isinstance(value, list) else mapping(value).get("messages")
     if not isinstance(messages, list):
         raise BadInput("not a trajectory: neither a list of messages nor an object with one", file=path)
+    if isinstance(value, list):
+        reading.known(timing="ordinal", usage="estimated", gaps="none")
     config = mapping(mapping(mapping(mapping(value).get("info")).get("config")).get("model"))
     model = text(config, "model_name") or ""
     history: list[Item] = []

@@ -43,6 +43,7 @@ def call_of_request(
     latency = of_number(meta.get("first_token_latency", meta.get("ttft")))
     if start is not None and latency:
         reply = replace(reply, first_token=start + latency)
+        reading.known(timing="ttft")
     named = (
         ("x-session-id", text(obj, "session_id", "conversation_id") or text(mapping(obj.get("session_params")), "id")),
         *ids,

@@ -97,6 +97,8 @@ def test_spans_tell_first_tokens_and_tools_apart_from_waiting(folder: Path) -> N
     (tool,) = second.tools
     assert (tool.name, tool.seconds, dict(tool.extra)) == ("Bash", 1.5, {"waited_for_user": 4.0})
     assert any("more attempts than one" in note for note in taken.books.notes)
+    told = taken.header.provenance["fidelity"]
+    assert (told["timing"], told["gaps"]) == ("ttft", "split")
     assert taken.books.rows.dropped == {"span that is none of Claude Code's": 1}
 
 

@@ -36,6 +36,8 @@ def test_a_bare_list_has_neither_times_nor_usage(tmp_path: Path) -> None:
     taken = take("mini_swe_agent", written(tmp_path / "a.traj.json", OLD))
     (session,) = taken.sessions
     assert session.arrival is None
+    told = taken.header.provenance["fidelity"]
+    assert (told["timing"], told["usage"], told["gaps"]) == ("ordinal", "estimated", "none")
     assert [turn.extra["estimated"] for turn in session.turns] == [["isl", "osl"]] * 2
     second = session.turns[1]
     assert second.observed is None

@@ -90,6 +90,7 @@ def test_three_files_tell_the_same(tmp_path: Path, module: str, write: Any, ttft
     assert second.observed is not None
     assert (first.observed.start, first.observed.ttft, first.observed.end) == (0.0, ttft, 2.0)
     assert second.observed.cached == 64
+    assert taken.header.provenance["fidelity"]["timing"] == ("start-end" if ttft is None else "ttft")
     assert session.pieces(1)[0] == session.pieces(0)[0]  # all hundred of them, not just the whole blocks
 
 
