@@ -1,9 +1,9 @@
 """A prefix cache by lines of context, for estimates: what of each thread is still there, and what has to go.
 
-A line is one thread of one play. It holds its last prompt and reply, in nodes that end where its prompts ended; lines
-of requests that run are locked. When there is no room the line that was used longest ago loses nodes from its end. This
-is what a radix tree with `lru` does to contexts that share nothing with each other; what a line shares with others when
-it begins is taken as held.
+A line is one thread of one play. It holds its last prompt and reply, in nodes that end where its prompts and their
+chunks ended; lines of requests that run are locked. When there is no room the line that was used longest ago loses
+nodes from its end. This is what a radix tree with `lru` does to contexts that share nothing with each other; what a
+line shares with others when it begins is taken as held.
 """
 
 from __future__ import annotations
@@ -24,10 +24,13 @@ class _Line:
 
 
 class Lines:
-    """The cache of `capacity` tokens, of which requests that run can have `room`. `used` tokens are in it."""
+    """The cache of `capacity` tokens, of which requests that run can have `room`. `used` tokens are in it.
 
-    def __init__(self, capacity: int, room: int) -> None:
-        self.capacity, self.room = capacity, room
+    A prompt is inserted in chunks of `chunk` tokens, and each is a node.
+    """
+
+    def __init__(self, capacity: int, room: int, chunk: int) -> None:
+        self.capacity, self.room, self.chunk = capacity, room, chunk
         self.used = 0
         self._lines: OrderedDict[Hashable, _Line] = OrderedDict()  # the one that was used longest ago first
         self._locked = 0  # tokens of lines that are locked
@@ -49,7 +52,7 @@ class Lines:
         own.locked += 1
         self._set(own, [end for end in own.ends if end < hit] + [hit])
         self._free(prompt + reply - hit)
-        self._set(own, [*own.ends, prompt, prompt + reply])
+        self._set(own, [*own.ends, *range(hit + self.chunk, prompt, self.chunk), prompt, prompt + reply])
         return hit
 
     def end(self, line: Hashable) -> None:

@@ -2,7 +2,7 @@
 
 For questions that want thousands of plays. A request waits until there is room for it beside those that run, and until
 the prefills before it are done; a prefill stalls the replies that stream; a reply's steps take what they take with the
-requests that run when it begins. Reuse comes from `lines.py`: lines of context against a pool, no pages, no chunks.
+requests that run when it begins. Reuse comes from `lines.py`: lines of context against a pool, no pages.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def play(
 ) -> Rough:
     """Play `sessions` by `rules` against a server of these settings."""
     schedule = Schedule(sessions, rules, fate)
-    server = RoughServer(settings, Lines(capacity_of(settings), settings.cache.pool), prefix)
+    server = RoughServer(settings, Lines(capacity_of(settings), settings.cache.pool, settings.scheduler.chunk), prefix)
     now, ended = 0.0, []
     while True:
         step = schedule.next(now)

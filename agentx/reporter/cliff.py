@@ -31,7 +31,7 @@ PLAN = "agentx-c1"
 POOLS, HALVINGS = 4.0, 7  # times the pool that is looked at most, and how finely
 RATIO = 2.0  # host tokens over pool when the target has no host tier: SGLang's default
 NOTES = (
-    "an outline: lines of context against the pool, no pages, no chunks; --sweep load.sessions=... asks the engine",
+    "an outline: lines of context against the pool, too dark beyond a cliff; --sweep load.sessions=... is the engine",
     f"a draw has fallen when it loses more than {FALLEN:.0%} of the prompt tokens to what an unlimited cache has",
 )
 
@@ -72,7 +72,8 @@ class Fewer:
 class Cliff:
     """`falls`: sessions at which 10, 50 and 90 % of the draws have fallen; None: at none that was looked at.
 
-    `pool_for_one_more`: tokens of the pool with which the middle is one session further; None: not within POOLS times.
+    `pool_for_one_more`: tokens of the pool with which the middle falls no oftener than one session fewer does now
+    (None: not within POOLS times).
     """
 
     about: str
@@ -188,14 +189,15 @@ def _band(values: Sequence[float]) -> Band:
 
 
 def _more(plays: Outlines, sessions: int) -> int | None:
-    """Tokens of the pool with which fewer than half of the draws fall at `sessions`."""
+    """Tokens of the pool with which `sessions` fall no oftener than one fewer do now."""
     page, low = plays.settings.cache.page, float(plays.settings.cache.pool)
+    now = _fallen(plays.at(sessions - 1)) if sessions > 1 else 0.0
     high = low * POOLS
-    if _fallen(plays.at(sessions, pool=_whole(high, page))) >= 0.5:
+    if _fallen(plays.at(sessions, pool=_whole(high, page))) > now:
         return None
     for _ in range(HALVINGS):
         middle = (low + high) / 2
-        if _fallen(plays.at(sessions, pool=_whole(middle, page))) >= 0.5:
+        if _fallen(plays.at(sessions, pool=_whole(middle, page))) > now:
             low = middle
         else:
             high = middle

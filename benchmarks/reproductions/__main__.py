@@ -19,7 +19,7 @@ from pathlib import Path
 from agentx import __version__
 from agentx.reporter.table import Block, Heading, Lines, Table, as_markdown
 from agentx.yamlspec import seconds
-from benchmarks.reproductions import cliff, facts, live, node, told, verdicts
+from benchmarks.reproductions import cliff, facts, live, node, outline, told, verdicts
 from benchmarks.reproductions.causes import CAUSES
 from benchmarks.reproductions.points import run_all, spent
 
@@ -57,12 +57,15 @@ def document(keep: Path, *, workers: int, until: float, quick: bool) -> tuple[st
     points = cliff.points(most, least)
     answers = run_all(points, keep, workers=workers, until=until)
     reported = run_all(told.jobs(1 if quick else told.RUNS), keep, workers=workers, until=until)
+    outlined = run_all([outline.Outlined()], keep, workers=1, until=until)
     corpus = run_all([facts.Corpus()], keep, workers=1, until=until)
-    cpu = spent(stream) + spent(found) + spent(drawn) + spent(answers) + spent(corpus) + spent(reported)
+    cpu = (
+        spent(stream) + spent(found) + spent(drawn) + spent(answers) + spent(corpus) + spent(reported) + spent(outlined)
+    )
     runs = cliff.runs_of(answers)
     blocks: list[Block] = [*_head(len(answers), len(points), cpu)]
     blocks += facts.blocks(corpus, list(runs.get("c1", {}).values()))
-    blocks += [*cliff.blocks(runs, CAUSES), *told.blocks(reported)]
+    blocks += [*cliff.blocks(runs, CAUSES), *told.blocks(reported), *outline.blocks(outlined, runs)]
     blocks += node.blocks(stream, found) + node.picture_rows(drawn) + live.blocks()
     blocks += _slice(runs)
     return as_markdown(blocks), node.picture_of(drawn)

@@ -54,7 +54,7 @@ def fit(folder: Path, url: str) -> None:
     for lanes in FEW:
         out = folder / f"fit-{lanes}"
         if not out.exists():
-            sets = [f"load.sessions={lanes}", f"measure.sessions={2 * lanes}"]
+            sets = [f"load.sessions={lanes}", f"measure.sessions={max(5, 2 * lanes)}"]
             replay(trace, plan=folder / "plan.yaml", target=url, out=out, sets=sets)
         runs.append(out)
     (folder / "model.yaml").write_text(target_text(calibrate(runs)))

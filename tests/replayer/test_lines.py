@@ -9,7 +9,7 @@ from agentx.replayer.lines import Lines
 
 
 def test_a_line_hits_what_it_holds_and_no_more_than_an_unlimited_cache():
-    lines = Lines(1000, 1000)
+    lines = Lines(1000, 1000, 8192)
     assert lines.begin("a", 0, 100, 10) == 0
     lines.end("a")
     assert lines.begin("a", 100, 150, 10) == 100
@@ -19,7 +19,7 @@ def test_a_line_hits_what_it_holds_and_no_more_than_an_unlimited_cache():
 
 
 def test_the_line_that_was_used_longest_ago_loses_nodes_from_its_end():
-    lines = Lines(300, 300)
+    lines = Lines(300, 300, 8192)
     for line in ("a", "b"):
         lines.begin(line, 0, 100, 10)
         lines.end(line)
@@ -32,7 +32,7 @@ def test_the_line_that_was_used_longest_ago_loses_nodes_from_its_end():
 
 
 def test_lines_that_run_are_not_evicted_and_what_does_not_fit_waits():
-    lines = Lines(300, 300)
+    lines = Lines(300, 300, 8192)
     assert lines.begin("a", 0, 200, 10) == 0
     assert lines.begin("b", 0, 100, 10) is None
     lines.end("a")
@@ -42,18 +42,27 @@ def test_lines_that_run_are_not_evicted_and_what_does_not_fit_waits():
 
 
 def test_requests_that_run_have_the_room_of_the_device_alone():
-    lines = Lines(1000, 300)
+    lines = Lines(1000, 300, 8192)
     assert lines.begin("a", 0, 200, 10) == 0
     assert lines.begin("b", 0, 100, 10) is None
 
 
+def test_a_long_prompt_loses_its_last_chunks_first():
+    lines = Lines(300, 300, 50)
+    lines.begin("a", 0, 200, 10)
+    lines.end("a")
+    lines.begin("b", 0, 100, 40)
+    lines.end("b")
+    assert lines.begin("a", 200, 210, 10) == 150  # the chunks in front are still there
+
+
 def test_a_new_line_begins_with_what_it_shares():
-    assert Lines(1000, 1000).begin("a", 30, 100, 10) == 30
+    assert Lines(1000, 1000, 8192).begin("a", 30, 100, 10) == 30
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(1, 90), st.integers(1, 20), st.integers(0, 90)), max_size=40))
 def test_the_books_balance(requests):
-    lines, running = Lines(250, 250), []
+    lines, running = Lines(250, 250, 8192), []
     for line, prompt, reply, prefix in requests:
         if line in running:
             running.remove(line)
