@@ -37,7 +37,7 @@ SPREAD = 0.10
 LEVEL = 0.8  # of the draws lie within an interval
 LEAST = 0.01  # of the median, that an interval reaches on either side: nothing is known better than that
 NAMES = (
-    *("reuse_by_counters_share", "reuse_share", "output_tokens_per_second_per_gpu"),
+    *("reuse_by_counters_share", "reuse_share", "output_tokens_per_second"),
     *("ttft_p50_seconds", "ttft_p90_seconds", "tpot_p50_seconds", "latency_p50_seconds"),
 )
 

@@ -103,9 +103,8 @@ def _fitted(runs: Runs) -> list[Block]:
         found = runs.get(f"c{count}", {})
         for figure, key in CURVE_FIGURES.items() if found else ():
             sample, published = values(found, figure), curve.rows[f"c{count}"].figures[key]
-            rows.append(
-                (f"c{count}", WORDS[figure], shown(figure, published), *_band(figure, sample), str(len(sample)))
-            )
+            place = (f"p{rank(sample, published):.0f}", str(len(sample)))
+            rows.append((f"c{count}", WORDS[figure], shown(figure, published), *_band(figure, sample), *place))
     return [
         Heading("Fitted: concurrency 1 to 3 of the curve"),
         Lines(

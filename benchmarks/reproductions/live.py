@@ -30,8 +30,8 @@ from agentx.reporter.text import number
 
 KEPT = Path(__file__).with_name("live.json")
 SEED, DRAWS = 11, 10
-SHOWN = ("reuse_by_counters_share", "output_tokens_per_second_per_gpu", "ttft_p50_seconds", "tpot_p50_seconds")
-FEW, REPEATS = (1, 2, 3), 1
+SHOWN = ("reuse_by_counters_share", "ttft_p50_seconds", "tpot_p50_seconds", "latency_p50_seconds")
+FEW, REPEATS = (1, 2, 3), 2
 SHORT = ("turns={user: 1, loop: 4}", "tokens.reply=10", "tokens.first_message={uniform: {low: 500, high: 2000}}")
 PLAN = "agentx: replay/1\nsalt: session\nlength: exact\ngaps: {scale: 0.05, tree_idle_cap: 1s}\n"
 

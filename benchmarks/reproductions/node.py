@@ -104,7 +104,8 @@ def blocks(stream: Sequence[Answer[Point]], found: Sequence[Answer[Search]]) -> 
             (
                 "Published: 2.4 requests/s and 2,626 tok/s, but no percentile. 2,626 / 2.4 is 1,094 tokens a reply, "
                 "2,626 / 1,000 is 2.63 requests/s. The target's constants were derived from this point, on the "
-                "assumption that the node prefills half of the time: fitted, so it shows consistency at most.",
+                "assumption that the node prefills half of the time: fitted, so it shows consistency at most. tok/s "
+                "are over a whole run, its slow beginning and end included, and so below rate x reply.",
             )
         ),
         Table(
@@ -158,6 +159,11 @@ def picture_rows(found: Sequence[Answer[Search]]) -> list[Block]:
     ]
     return [
         Heading("What the node's figure hangs on"),
-        Lines(("The same search at p95, 200 requests, one seed.",)),
+        Lines(
+            (
+                f"The same search at p95, 200 requests, one seed, between {LEAST:g} and {MOST:g} requests/s: 37.96 and "
+                "0.08 may be its ends. The picture: [reproductions-node.svg](reproductions-node.svg).",
+            )
+        ),
         Table(("in", "out", "hits", "requests/s", "tok/s"), tuple(rows)),
     ]
