@@ -38,12 +38,16 @@ def detect(path: Path) -> str:
 def _folder(path: Path) -> str | None:
     if any(path.rglob("*.request.json")) or any(path.rglob("*.response.json")):
         return "claude-bodies"
+    if any(_file(file) == "codex-trace" for file in path.rglob("trace.jsonl") if file.stat().st_size):
+        return "codex-trace"  # its payloads may look like anything
     files = (file for file in sorted(path.rglob("*"))[: FILES * 20] if file.is_file() and file.stat().st_size)
-    for _, file in zip(range(FILES), files, strict=False):
-        found = _file(file)
-        if found is not None:
-            return found
-    return None
+    found = {name for _, file in zip(range(FILES), files, strict=False) if (name := _file(file)) is not None}
+    if len(found) > 1:
+        names = ", ".join(sorted(found))
+        raise BadInput(
+            f"the folder holds several formats: {names}", file=path, hint="name one: agentx import FORMAT PATH"
+        )
+    return found.pop() if found else None
 
 
 def _file(path: Path) -> str | None:

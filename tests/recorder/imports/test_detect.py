@@ -77,6 +77,10 @@ def test_folders(tmp_path: Path) -> None:
     lines(tmp_path / "bundle" / "r" / "trace.jsonl", OBJECTS[8][1])
     written(tmp_path / "bundle" / "r" / "manifest.json", {})
     assert detect(tmp_path / "bundle") == "codex-trace"
+    lines(tmp_path / "mixed" / "a.jsonl", OBJECTS[10][1])
+    lines(tmp_path / "mixed" / "b.jsonl", OBJECTS[9][1])
+    with pytest.raises(BadInput, match="the folder holds several formats: claude-code, codex"):
+        detect(tmp_path / "mixed")
     (tmp_path / "empty").mkdir()
     with pytest.raises(BadInput, match="the format cannot be told"):
         detect(tmp_path / "empty")
