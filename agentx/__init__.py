@@ -28,6 +28,7 @@ _HOMES = {
     "areplay": "agentx.replayer.run",
     "report": "agentx.reporter.reporting",
     "simulate": "agentx.replayer.simulate",
+    "compare": "agentx.reporter.compare",
     "compile_capture": "agentx.recorder.compiling",
     "record_client": "agentx.recorder.sdk",
     "Report": "agentx.reporter.reporting",
@@ -63,6 +64,7 @@ if TYPE_CHECKING:
     from agentx.replayer.run import areplay as areplay
     from agentx.replayer.run import replay as replay
     from agentx.replayer.simulate import simulate as simulate
+    from agentx.reporter.compare import compare as compare
     from agentx.reporter.reporting import Report as Report
     from agentx.reporter.reporting import report as report
     from agentx.results import RunResults as RunResults

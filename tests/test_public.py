@@ -20,6 +20,7 @@ NAMES = sorted(
         "TraceWriter",
         "Turn",
         "areplay",
+        "compare",
         "generate",
         "load_plan",
         "load_spec",

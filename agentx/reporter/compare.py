@@ -1,4 +1,5 @@
-"""`compare([[run, ...], [run, ...], ...])`: the first side against each other one, with what is known against it.
+"""`compare([side, side, ...])`, a side being a run or its repeats: the first against each other one, and what is known
+against it.
 
 The run is the unit: repeats give intervals, one pair gives none. Two ratios stand side by side: over all answered turns
 (what each run did) and over the same turns (those that every run of both sides answered), which a change of the mix
@@ -30,6 +31,9 @@ from agentx.reporter.compare_text import blocks
 from agentx.reporter.cost import check_price
 from agentx.reporter.table import Block, Heading, Table, as_markdown, as_text
 from agentx.results import RunResults, read_results
+
+
+Run = RunResults | Path | str  # results, or their folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,21 +78,22 @@ class Comparison:
 
 
 def compare(
-    sides: Sequence[Sequence[RunResults | Path | str]], *, price: float | None = None, decide_on: str | None = None
+    sides: Sequence[Run | Sequence[Run]], *, price: float | None = None, decide_on: str | None = None
 ) -> Comparison:
-    """At least two sides of at least one run each: results, or their folders.
+    """At least two sides, each a run or several repeats of it, as results or folders: `compare([before, after])`.
 
     `price` in dollars per GPU-hour stands for every target's own. `decide_on`: a figure on which the repeats are to
     decide (see compare_decide). Runs that lie beside the compared ones are looked at for a cliff. Raises BadInput for
     fewer sides, for a price that is not above 0, for a folder that is no run or is given twice, and for no such figure.
     """
-    if len(sides) < 2 or not all(sides):
+    runs = [[side] if isinstance(side, RunResults | Path | str) else list(side) for side in sides]
+    if len(runs) < 2 or not all(runs):
         raise BadInput("two sides are needed, each of at least one run")
-    _check_apart([Path(run) for side in sides for run in side if not isinstance(run, RunResults)])
+    _check_apart([Path(run) for side in runs for run in side if not isinstance(run, RunResults)])
     rate = check_price(price)
     made = tuple(
         Side(label, tuple(measured(run if isinstance(run, RunResults) else read_results(run), rate) for run in side))
-        for label, side in zip(string.ascii_uppercase, sides, strict=False)
+        for label, side in zip(string.ascii_uppercase, runs, strict=False)
     )
     neighbours = neighbours_of(made)
     pairs = []

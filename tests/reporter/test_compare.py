@@ -55,6 +55,14 @@ def test_the_first_side_against_each_other(made):
     assert [side["runs"][0]["name"] for side in found["sides"]] == ["x", "y", "z"]
 
 
+def test_a_side_of_one_run_needs_no_list_and_a_folder_is_no_list_of_letters(made, tmp_path):
+    x, y = made("x"), made("y", 2.0)
+    assert compare([x, [y]]).document() == compare([[x], [y]]).document()
+    for folder in (tmp_path / "none", str(tmp_path / "none")):
+        with pytest.raises(BadInput, match="none"):
+            compare([folder, folder + "2" if isinstance(folder, str) else folder.with_name("none2")])
+
+
 def test_a_clean_pair_has_no_caveat_and_no_interval(made):
     found = compare([[made("x")], [made("y")]])
     (pair,) = found.document()["pairs"]
