@@ -32,7 +32,6 @@ from agentx.reporter.cost import check_price
 from agentx.reporter.table import Block, Heading, Table, as_markdown, as_text
 from agentx.results import RunResults, read_results
 
-
 Run = RunResults | Path | str  # results, or their folder
 
 
@@ -84,11 +83,14 @@ def compare(
 
     `price` in dollars per GPU-hour stands for every target's own. `decide_on`: a figure on which the repeats are to
     decide (see compare_decide). Runs that lie beside the compared ones are looked at for a cliff. Raises BadInput for
-    fewer sides, for a price that is not above 0, for a folder that is no run or is given twice, and for no such figure.
+    fewer sides or more than 26, for a price that is not above 0, for a folder that is no run or is given twice, and for
+    no such figure.
     """
     runs = [[side] if isinstance(side, RunResults | Path | str) else list(side) for side in sides]
     if len(runs) < 2 or not all(runs):
         raise BadInput("two sides are needed, each of at least one run")
+    if len(runs) > len(string.ascii_uppercase):
+        raise BadInput(f"{len(runs)} sides: at most {len(string.ascii_uppercase)} have a letter of their own")
     _check_apart([Path(run) for side in runs for run in side if not isinstance(run, RunResults)])
     rate = check_price(price)
     made = tuple(

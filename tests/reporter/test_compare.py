@@ -116,6 +116,11 @@ def test_too_few_sides(sides):
         compare(sides)
 
 
+def test_a_side_without_a_letter_is_not_left_out_in_silence(tmp_path):
+    with pytest.raises(BadInput, match="27 sides: at most 26"):
+        compare([tmp_path / str(number) for number in range(27)])
+
+
 def test_a_run_against_itself(tmp_path):
     with pytest.raises(BadInput, match="this run is given twice"):
         compare([[tmp_path], [tmp_path / "." / ""]])
