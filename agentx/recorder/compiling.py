@@ -35,7 +35,6 @@ from agentx.recorder.weaving import NO_TEMPLATE, Named, Template, Weaver
 from agentx.trace import TraceWriter
 
 Level = Literal["shape", "shape-coarse", "text"]
-LEVELS: tuple[Level, ...] = ("shape", "shape-coarse", "text")
 UNKNOWABLE = (
     "why a pause was: a tool's time holds the wait for a permission, a human's the client's own work",
     "how long each of several tools ran",

@@ -29,7 +29,6 @@ from agentx.recorder.identity import Said
 
 How = Literal["tool", "prefix", "partial", "agent", "spawn", "none"]
 Pool = tuple[str, str | None, str | None]
-SPAWN_TEXT = 20  # characters from which a text that occurs twice is no accident
 
 
 @dataclass(slots=True)

@@ -26,7 +26,6 @@ from agentx.recorder.headers import passed_on
 from agentx.recorder.peers import half_closed
 
 MAX_HEADERS = 1 << 20  # bytes of a header line or value: agents send metadata of tens of kilobytes
-MAX_HEADER_COUNT = 1000
 KEEP_ALIVE = 900.0  # s that a client's idle connection is kept: longer than most tools run
 # s that an idle upstream connection is kept. Servers close theirs after 5 s (uvicorn) or more; a request that is
 # sent into a connection which is being closed would fail, and its body is gone.

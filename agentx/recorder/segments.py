@@ -20,7 +20,6 @@ VERSION = 1
 ROLL = 256 << 20  # bytes after which a new segment is begun
 SYNC = 1.0  # s between two fsyncs where the durability is "second"
 Durability = Literal["always", "second", "none"]
-DURABILITIES: tuple[Durability, ...] = ("always", "second", "none")
 _NAME = re.compile(r"seg-(\d{6,})\.rec\Z")
 
 

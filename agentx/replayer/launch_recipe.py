@@ -20,7 +20,6 @@ from agentx.replayer.targets import Launch, is_secret, without_secret_flags, wit
 PORT, IMAGE, ENVIRONMENT = "{port}", "{image}", "{environment}"
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _CONTINUED = re.compile(r"\\\r?\n")
-SIMULATED = "SGLANG_SIMULATE_ACC_"
 
 TP_FLAGS = ("--tensor-parallel-size", "--tp-size", "--tp")
 DP_FLAGS = ("--data-parallel-size", "--dp-size", "--dp")
