@@ -89,7 +89,7 @@ def files(paths: Sequence[Path], endings: tuple[str, ...]) -> list[Path]:
 
 
 def unique(id: str, names: dict[str, int], books: Books) -> str:
-    """The session's id, with a number where another one had it."""
+    """The session's id, with a number where another one had it: equal ids would share block identities."""
     wanted = id
     while wanted in names:
         names[id] += 1

@@ -19,7 +19,7 @@ from agentx.core import Gap, GapKind, Header, Layer, Observed, Output, Session, 
 from agentx.recorder.imports.blocks import Weaver
 from agentx.recorder.imports.books import Books, Fidelity
 from agentx.recorder.imports.draft import Draft, scope_of
-from agentx.recorder.imports.running import none_used
+from agentx.recorder.imports.running import none_used, unique
 from agentx.recorder.imports.weaving import Link, Root, Spun, spin
 from agentx.recorder.imports.weka_lines import Context, contexts
 from agentx.recorder.imports.weka_rows import WekaSession, read_sessions, weka_files
@@ -52,7 +52,7 @@ def import_weka(paths: Sequence[Path], out: Path, progress: Callable[[Path], obj
                 progress(file)
             digest = hashlib.sha256()
             for source in read_sessions(file, books, digest):
-                session = convert(source, books, dialect, _unique(source.id, names, books))
+                session = convert(source, books, dialect, unique(source.id, names, books))
                 if session is not None:
                     draft.session(session)
             digests.append(digest.hexdigest())
@@ -66,17 +66,6 @@ def import_weka(paths: Sequence[Path], out: Path, progress: Callable[[Path], obj
 
 def _name(paths: Sequence[Path]) -> str:
     return paths[0].stem if len(paths) == 1 else "weka"
-
-
-def _unique(id: str, names: dict[str, int], books: Books) -> str:
-    """The session's id, with a number where another one had it: equal ids would share block identities."""
-    wanted = id
-    while wanted in names:
-        names[id] += 1
-        wanted = f"{id}#{names[id]}"
-    books.note("session id that occurs again: numbered", wanted != id)
-    names[wanted] = 1
-    return wanted
 
 
 @dataclass(slots=True, eq=False)
