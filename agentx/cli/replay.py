@@ -33,7 +33,8 @@ EPILOG = """examples:
   agentx replay a.trace --target http://server:30000 --workers 8 --ray auto  the workers are actors of a Ray cluster
 
 Without a plan every session is played once, one at a time, with pauses scaled and capped so that they end in minutes.
-The report goes to stdout. Ctrl-C ends the run and writes its books; again, it ends the process.
+The report's summary goes to stdout; 'agentx report RUN --full' has every table. Ctrl-C ends the run and writes its
+books; again, it ends the process.
 exit codes: 0 done, 2 bad input, 3 objective missed, 4 target unreachable or every turn failed, 5 measurement
 invalid, 130 interrupted
 """
@@ -140,7 +141,7 @@ def _one(args: argparse.Namespace, sets: list[str], watch: Watch, live: LivePage
     if not result.attempts and not interrupted(result):
         return code_of(result)  # it raises: a report of nothing would hide why
     found = report(result)
-    print(json.dumps(found.document(), indent=1) if args.json else found.text())
+    sys.stdout.write(json.dumps(found.document(), indent=1) + "\n" if args.json else found.summary())
     if live is not None:
         from agentx.pages.run_page import run_page
 

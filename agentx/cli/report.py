@@ -6,12 +6,17 @@ import argparse
 import json
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from agentx.cli.playing import SLO_HELP, gate
 from agentx.errors import BadInput
 
+if TYPE_CHECKING:
+    from agentx.reporter.reporting import Report
+
 EPILOG = """examples:
-  agentx report run/
+  agentx report run/                                      one screen: verdict, caveats, the figures that matter
+  agentx report run/ --full                               every table
   agentx report run/ --json > report.json
   agentx report run/ --html run.html                      one file with charts; opens offline
   agentx report run/ --export turns.csv                   a row for each request (.parquet too; .json: an aggregate)
@@ -26,11 +31,12 @@ exit codes: 0 done, 2 bad input, 3 objective missed
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", metavar="RUN", help="a run folder, as `agentx replay` wrote it")
+    parser.add_argument("--full", action="store_true", help="every table instead of one screen")
     parser.add_argument("--price", type=float, metavar="USD", help="per GPU and hour (default: the target's)")
     parser.add_argument("--slo", dest="slo", action="append", default=[], metavar="NAME=LIMIT,...", help=SLO_HELP)
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="one JSON document (schema agentx/report/1)")
-    form.add_argument("--markdown", action="store_true", help="the tables as markdown")
+    form.add_argument("--markdown", action="store_true", help="as markdown, for a pull request")
     parser.add_argument(
         "--export", metavar="FILE", type=Path,
         help="write FILE.csv or FILE.parquet (a row for each request), or FILE.json, with InferenceX's names",
@@ -56,8 +62,14 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps(found.document(), indent=1, allow_nan=False))
     else:
-        sys.stdout.write(found.markdown() if args.markdown else found.text())
+        sys.stdout.write(_text(found, full=args.full, markdown=args.markdown))
     return gate(found.judged)
+
+
+def _text(found: Report, *, full: bool, markdown: bool) -> str:
+    if not full:
+        return found.summary(markdown=markdown)
+    return found.markdown() if markdown else found.text()
 
 
 def write_page(file: str, text: str) -> None:

@@ -21,7 +21,8 @@ EPILOG = """examples:
   agentx simulate a.trace --sweep target.cache.pool=20000,40000,80000 --sweep load.sessions=2,4 -o sweep/
 
 What is sent is what 'agentx replay' sends for the same trace, plan and salt; what comes back is the embedded engine's
-model of a server. The same trace, plan and seed give the same results to the last byte. The report goes to stdout.
+model of a server. The same trace, plan and seed give the same results to the last byte. The report's summary goes to
+stdout; 'agentx report SIM --full' has every table.
 
 A sweep simulates every combination of its knobs: keys of the plan, of the target behind 'target.', or of the workload
 behind 'spec.'. It prints one table, and leaves a run folder for each point and sweep.svg: reuse, output per GPU and
@@ -90,7 +91,7 @@ def _simulate(args: argparse.Namespace, sets: list[str]) -> int:
     if not result.attempts and not interrupted(result):
         return code_of(result)  # it raises: a report of nothing would hide why
     found = report(result)
-    print(json.dumps(found.document(), indent=1) if args.json else found.text())
+    sys.stdout.write(json.dumps(found.document(), indent=1) + "\n" if args.json else found.summary())
     return code_of(result, found)
 
 

@@ -46,13 +46,15 @@ def clock(started: str | None) -> When:
     return when
 
 
-def sentence(turn: SlowTurn, when: When) -> str:
-    """`203 s = 148 s behind session 7 turn 3, … + 55 s own`."""
+def sentence(turn: SlowTurn, when: When, largest: int | None = None) -> str:
+    """`203 s = 148 s behind session 7 turn 3, … + 55 s own`; with `largest`, so many parts, the longest first."""
     parts = [part for part in turn.parts if part.seconds >= _SHORT * turn.ttft]
+    if largest is not None:
+        parts = sorted(parts, key=lambda part: -part.seconds)[:largest]
     rest = turn.ttft - sum(part.seconds for part in parts)
     words = [_part(part, when) for part in parts]
     if rest >= 0.0005:
-        words.append(f"{seconds(rest)} in short waits")
+        words.append(f"{seconds(rest)} in {'short' if largest is None else 'other'} waits")
     lag = f" (sent {seconds(turn.lag)} late)" if turn.lag >= 0.05 * turn.ttft else ""
     return f"{name(turn.attempt)}{lag}: {seconds(turn.ttft)} = {' + '.join(words)}"
 

@@ -241,6 +241,8 @@ def _recorded() -> dict[str, Schema]:
     events = "batches lost_batches unread_events removed_unknown_blocks cleared"
     memory = "gpu_memory_max_bytes host_memory_total_bytes host_memory_max_bytes"
     means = "watts_mean joules joules_per_output_token clock_mean_mhz busy_mean_percent pcie_mean_megabits_per_second"
+    play = _object(session=TEXT, play=COUNT)
+    row = _object(tier=TEXT, owner=play, **{"for": play}, tokens=COUNT, **_all(NUMBER, "first_seconds last_seconds"))
     figure = _object(**_all(NUMBER, "expected low high observed ratio"), inside=FLAG)
     return {
         "cache_events": _object(
@@ -248,6 +250,7 @@ def _recorded() -> dict[str, Schema]:
             **_all(COUNT, events),
             by_tier=_list(_object(tier=TEXT, **_all(COUNT, "stored_tokens removed_tokens"))),
         ),
+        "evictions": _object(broken=TEXT, unknown_blocks=COUNT, rows=_list(row)),
         "machine": _object(**_all(COUNT, f"looks gpus {memory}"), **_all(NUMBER, means)),
         "forecast": _object(
             target=TEXT, level=NUMBER, **_all(COUNT, "inside told"), differs=_list(TEXT), figures=_map(figure)

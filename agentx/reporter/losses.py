@@ -246,7 +246,7 @@ def losses_document(found: Losses) -> dict[str, Any]:
     }
 
 
-_WORDS = {
+CAUSE_WORDS = {
     "in_flight": "in flight: first computed after this request was sent",
     "evicted": "evicted, modelled",
     "not_backed_up": "evicted without a copy on the host, modelled",
@@ -267,7 +267,7 @@ def losses_blocks(found: Losses) -> list[Block]:
         return name, "unknown" if value is None else f"{value:,d}"
 
     shown = [cause for cause in CAUSES if found.of(cause) or cause not in _OF_A_HOST]
-    rows = [row(_WORDS[cause], found.of(cause)) for cause in shown]
+    rows = [row(CAUSE_WORDS[cause], found.of(cause)) for cause in shown]
     rows.append(row("ideal less observed", found.total))
     note = f"Modelled: {MODELLED}." if found.shadowed else "The pool is not known: nothing is called evicted."
     return [Heading("Reuse that was lost, by cause"), Table(("", "tokens"), tuple(rows)), Lines((note,))]

@@ -23,6 +23,7 @@ from agentx.reporter.metrics import Metrics, measure
 from agentx.reporter.reuse_groups import Grouped, grouped, groups_blocks, groups_document
 from agentx.reporter.run_capacity import RunCapacity, run_capacity, run_capacity_blocks, run_capacity_document
 from agentx.reporter.scored import Scored, scored_blocks, scored_document, scored_of
+from agentx.reporter.summary import summary_blocks
 from agentx.reporter.table import Block, as_markdown, as_text
 from agentx.reporter.text import blocks
 from agentx.results import RunResults, read_results
@@ -46,12 +47,17 @@ class Report:
     machine: Machine | None
     forecast: Scored | None = None
 
+    def summary(self, *, markdown: bool = False) -> str:
+        """One screen: at most 40 lines of 100 columns; or the same as markdown, for a pull request."""
+        blocks = summary_blocks(self)
+        return as_markdown(blocks) if markdown else as_text(blocks)
+
     def text(self) -> str:
-        """For a terminal: ASCII, at most 100 columns."""
+        """All of it for a terminal: ASCII, at most 100 columns."""
         return as_text(self._blocks())
 
     def markdown(self) -> str:
-        """The same for a pull request."""
+        """All of it as markdown."""
         return as_markdown(self._blocks())
 
     def document(self) -> dict[str, Any]:

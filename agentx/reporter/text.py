@@ -42,22 +42,29 @@ def blocks(about: About, metrics: Metrics, findings: tuple[Finding, ...], first:
     ]
 
 
-def _head(about: About, metrics: Metrics) -> list[Block]:
-    books, window = metrics.books, metrics.throughput.window
-    title = f"agentx report: {about.trace or 'unknown trace'} on {about.target or 'unknown target'}"
+def title(about: About) -> str:
+    return f"agentx report: {about.trace or 'unknown trace'} on {about.target or 'unknown target'}"
+
+
+def state_text(about: About, metrics: Metrics) -> str:
+    """Whether the run is whole, and whether anything came of it."""
     state = "PARTIAL, a worker was lost" if about.lost else _STATES.get(about.state, about.state)
     if about.whole and not metrics.completed:
         state += ", but nothing was answered"
-    torn = f"; the results file is {about.torn}" if about.torn else ""
+    return state + (f"; the results file is {about.torn}" if about.torn else "")
+
+
+def _head(about: About, metrics: Metrics) -> list[Block]:
+    books, window = metrics.books, metrics.throughput.window
     hours = "unknown" if window is None else f"{number(window.seconds)} s ({_WINDOW_SOURCES[window.source]})"
     if metrics.in_flight is not None:
         hours += f", {number(metrics.in_flight)} requests in flight on average"
     others = "".join(f", {count} of phase {phase} left out" for phase, count in metrics.other_phases.items())
     rules = f"every figure is of a model, engine rules: {about.engine_rules}"
     pairs = (
-        ("state", state + torn),
+        ("state", state_text(about, metrics)),
         *([("rules", rules)] if about.engine_rules else []),
-        ("target", _target(about)),
+        ("target", target_text(about)),
         ("trace", f"{about.trace or 'unknown'}, sha256 {(about.trace_sha256 or 'unknown')[:16]}"),
         ("plan", _plan(about.plan)),
         ("repeat", f"seed {_told(about.seed)}, salt {_told(about.salt)}, started {about.started or 'in virtual time'}"),
@@ -74,9 +81,9 @@ def _head(about: About, metrics: Metrics) -> list[Block]:
             f"turns {books.turns} = {books.completed} completed + {books.turns_failed} failed + "
             f"{books.turns_unsent} unsent; {'balanced' if books.balanced else 'NOT BALANCED'}",
         ),
-        *([("client", _client(metrics.client))] if metrics.attempts and about.started else []),
+        *([("client", client_text(metrics.client))] if metrics.attempts and about.started else []),
     )
-    return [Heading(title), Facts(pairs)]
+    return [Heading(title(about)), Facts(pairs)]
 
 
 def _acceptance(found: Acceptance) -> str:
@@ -87,7 +94,7 @@ def _acceptance(found: Acceptance) -> str:
     return f"{length} over {counted(found.steps, 'step')} of {counted(found.told, 'request')}{plan}"
 
 
-def _client(found: Client) -> str:
+def client_text(found: Client) -> str:
     """The verdict on the client, and what it rests on."""
     if found.bottleneck is None:
         return "unknown, the run does not tell how its client was"
@@ -115,7 +122,7 @@ def _client_evidence(found: Client) -> Iterator[str]:
 _WINDOW_SOURCES = {"plan": "the plan's window", "sends": "first send to last end"}
 
 
-def _target(about: About) -> str:
+def target_text(about: About) -> str:
     kind = f" ({about.target_kind})" if about.target_kind and about.target_kind != about.target else ""
     gpus = "GPUs unknown" if about.gpus is None else f"{about.gpus} GPU{'s' if about.gpus > 1 else ''}"
     return f"{about.target or 'unknown'}{kind}, model {about.model or 'unknown'}, {gpus}"
@@ -316,14 +323,15 @@ def _failures(metrics: Metrics) -> list[Block]:
             one.kind,
             str(one.count),
             " ".join(f"{status}:{count}" for status, count in one.statuses.items()) or "-",
-            _cut(one.example),
+            cut(one.example),
         )
         for one in metrics.failures
     )
     return [Heading("Failed requests"), Table(("kind", "requests", "HTTP status", "for example"), rows)]
 
 
-def _cut(message: str, width: int = 56) -> str:
+def cut(message: str, width: int = 56) -> str:
+    """In one line of at most `width`."""
     flat = " ".join(message.split())
     return flat if len(flat) <= width else flat[: width - 3] + "..."
 

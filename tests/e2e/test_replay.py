@@ -372,7 +372,7 @@ def test_an_interrupted_run_writes_its_books(trace, tmp_path, which):
     assert run.end["outcome"] == "interrupted"
     assert run.books().balanced
     assert run.books().cut == 1
-    assert "Latency" in stdout
+    assert "TTFT from sent" in stdout
 
 
 def test_a_killed_run_is_readable(trace, tmp_path):

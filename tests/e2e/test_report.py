@@ -88,13 +88,23 @@ def test_json_is_one_document(folder: Path, capsys: pytest.CaptureFixture[str]) 
 
 
 def test_text_and_markdown(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["report", str(folder)]) == 0
+    assert main(["report", str(folder), "--full"]) == 0
     text = capsys.readouterr().out
     assert text.startswith("agentx report: trace.trace on laptop\n  state   complete\n")
     assert "Counters and requests of the same time agree exactly." in text
     assert "Missing to the ideal: 0 tokens" in text
-    assert main(["report", str(folder), "--markdown"]) == 0
+    assert main(["report", str(folder), "--full", "--markdown"]) == 0
     assert "| ideal, the same prompts | 605 | 780 | 77.6 % |" in capsys.readouterr().out
+
+
+def test_without_more_words_it_is_a_screen(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", str(folder)]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("agentx report: trace.trace on laptop\n  state   complete\n")
+    assert len(text.splitlines()) <= 40
+    assert "ideal     77.6 %; possible" in text
+    assert main(["report", str(folder), "--markdown"]) == 0
+    assert "- **ideal**: 77.6 %; possible" in capsys.readouterr().out
 
 
 def test_a_run_torn_in_the_middle_is_partial(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
