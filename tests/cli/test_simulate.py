@@ -43,7 +43,13 @@ def test_a_sweep_leaves_a_table_a_document_and_a_plot(trace, tmp_path, capsys):
     words = ["simulate", trace, "--sweep", "target.cache.pool=600,4000", "-o", "sw", "--workers", "1"]
     assert main(words) == 0
     assert capsys.readouterr().out.startswith("agentx sweep: t, 2 simulations")
-    assert {path.name for path in (tmp_path / "sw").iterdir()} == {"000", "001", "sweep.svg", "sweep.json"}
+    assert {path.name for path in (tmp_path / "sw").iterdir()} == {
+        "000",
+        "001",
+        "sweep.svg",
+        "sweep.json",
+        "sweep.html",
+    }
     assert main([*words[:-3], "sw2", "--json", "--workers", "1"]) == 0
     assert json.loads(capsys.readouterr().out) == json.loads((tmp_path / "sw/sweep.json").read_text())
 
