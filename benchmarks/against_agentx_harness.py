@@ -276,10 +276,10 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "agentx-against-harness")
     args = parser.parse_args()
     args.folder.mkdir(parents=True, exist_ok=True)
-    tool = peer(args.peer, args.folder)
     print(f"agentx beside agentx-harness {VERSION}, Python {sys.version.split()[0]}, {os.cpu_count()} CPUs", flush=True)
     with tempfile.TemporaryDirectory(dir=args.folder) as name:
         scratch = Path(name)
+        tool = peer(args.peer, args.folder, scratch)
         parts = {"costs": lambda: costs(tool, scratch), "clock": lambda: clock(tool, scratch)}
         parts["weka"] = lambda: weka(tool, scratch, args.weka, args.seconds)
         for part in args.only.split(","):

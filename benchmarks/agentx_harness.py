@@ -35,8 +35,11 @@ class Peer(NamedTuple):
         return [str(self.command), "profile", *options, "--use-server-token-count", *more]
 
 
-def peer(given: str | None, folder: Path) -> Peer:
-    """The peer whose executable is `given`, else one installed into `folder` (1.1 GB)."""
+def peer(given: str | None, folder: Path, scratch: Path) -> Peer:
+    """The peer whose executable is `given`, else one installed into `folder` (1.1 GB).
+
+    Its tokenizer lies in `scratch`: it keeps data sets by the tokenizer's path, and is to find none of an earlier run.
+    """
     if given is None:
         venv = folder / "agentx-harness"
         if not (venv / "bin/aiperf").exists():
@@ -48,7 +51,7 @@ def peer(given: str | None, folder: Path) -> Peer:
     command = Path(given).expanduser().absolute()
     if not command.exists():
         raise SystemExit(f"{command}: no such file; it is `aiperf` in the environment of agentx-harness")
-    return Peer(command, four_byte_tokenizer(folder / "tokenizer"))
+    return Peer(command, four_byte_tokenizer(scratch / "tokenizer"))
 
 
 def four_byte_tokenizer(folder: Path) -> Path:
