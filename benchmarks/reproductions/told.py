@@ -71,8 +71,9 @@ def blocks(answers: Sequence[Answer[Told]]) -> list[Block]:
                 "Concurrency 4 without a host tier, by the report's own findings: how much of the loss to an unlimited "
                 "cache its causes explain, and whether it calls the run steady. It calls "
                 f"{unsteady} of {len(answers)} not steady: an hour of four sessions is one draw and no mean. Evictions "
-                "explain most of the loss, and all of it where the pool has collapsed; what stays unexplained is what "
-                "the report's shadow cache, which knows no running requests' memory, would have kept.",
+                "explain most of the loss, and all of it where the pool has collapsed. What stays unexplained is what "
+                "the report's shadow cache would have kept, probably because it does not know what running requests "
+                "hold beside it.",
             )
         ),
         Table(("seed", "reuse", "ideal", "tokens lost", "evicted", "unexplained", "halves"), rows),
