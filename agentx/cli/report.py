@@ -22,6 +22,7 @@ EPILOG = """examples:
   agentx report run/ --export turns.csv                   a row for each request (.parquet too; .json: an aggregate)
   agentx report run/ --price 2.50                         what its tokens cost
   agentx report run/ --slo ttft=5s,ttft_p95=5s            goodput and a verdict; exit code 3 when missed
+  agentx report artifacts/                                what AIPerf or agentx-harness left, as far as it goes
   agentx report run/ --markdown | gh pr comment 12 --body-file -
 
 docs/reference/metrics.md defines every figure. A run that was interrupted or torn is reported as far as it goes.
@@ -30,7 +31,9 @@ exit codes: 0 done, 2 bad input, 3 objective missed
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("folder", metavar="RUN", help="a run folder, as `agentx replay` wrote it")
+    parser.add_argument(
+        "folder", metavar="RUN", help="a run folder, as `agentx replay` wrote it, or artifacts of AIPerf"
+    )
     parser.add_argument("--full", action="store_true", help="every table instead of one screen")
     parser.add_argument("--price", type=float, metavar="USD", help="per GPU and hour (default: the target's)")
     parser.add_argument("--slo", dest="slo", action="append", default=[], metavar="NAME=LIMIT,...", help=SLO_HELP)
@@ -46,10 +49,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from agentx.replayer.slo import slo_of
+    from agentx.reporter.foreign import read_run
     from agentx.reporter.reporting import report
-    from agentx.results import read_results
 
-    results = read_results(args.folder)
+    results = read_run(args.folder)
     found = report(results, price=args.price, slo=slo_of(args.slo))
     if args.export is not None:
         from agentx.reporter.export import export

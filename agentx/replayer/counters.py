@@ -87,8 +87,13 @@ _VLLM_CONFIG = "vllm:cache_config_info"  # its labels are the engine's settings
 
 def read_counters(text: str) -> tuple[dict[str, float], dict[str, float]]:
     """(counters, gauges) by our names; absent where the server does not tell."""
+    return named(metrics.parse_metrics(text))
+
+
+def named(samples: Iterable[metrics.Sample]) -> tuple[dict[str, float], dict[str, float]]:
+    """The same of series that were read already."""
     by_name: dict[str, list[metrics.Sample]] = {}
-    for sample in metrics.parse_metrics(text):
+    for sample in samples:
         by_name.setdefault(sample.name, []).append(sample)
     counters, gauges = _named(COUNTERS, by_name), _named(GAUGES, by_name)
     if not counters and not gauges:
@@ -155,7 +160,12 @@ def _ranks(sample: metrics.Sample) -> tuple[int, ...]:
 
 def role_of(text: str) -> str | None:
     """`prefill` or `decode`, where all series that say what their server does say that."""
-    told = {sample.labels["engine_type"] for sample in metrics.parse_metrics(text) if "engine_type" in sample.labels}
+    return role_in(metrics.parse_metrics(text))
+
+
+def role_in(samples: Iterable[metrics.Sample]) -> str | None:
+    """The same of series that were read already."""
+    told = {sample.labels["engine_type"] for sample in samples if "engine_type" in sample.labels}
     only = told.pop() if len(told) == 1 else None
     return only if only in ("prefill", "decode") else None
 

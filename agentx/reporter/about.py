@@ -42,6 +42,7 @@ class About:
     notes: tuple[str, ...]
     servers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # what each of several told, by its address
     addresses: int = 1  # that the target gave turns to
+    foreign: str | None = None  # whose artifacts these are where agentx did not measure, and what they lack
     lost: tuple[tuple[int, float], ...] = ()  # workers that went away, and at which second of the run
 
     @property
@@ -73,6 +74,7 @@ def about(run: RunResults) -> About:
         salt=_text(run.settings.get("salt")),
         notes=run.notes,
         addresses=run.addresses,
+        foreign=_text(run.settings.get("foreign")),
         servers={url: _map(told) for url, told in _map(run.settings.get("servers")).items()},
         lost=tuple((worker, at) for worker, at in (run.end or {}).get("lost", ())),
     )

@@ -29,8 +29,9 @@ from agentx.reporter.compare_neighbours import (
 from agentx.reporter.compare_pair import Pair, pair_of
 from agentx.reporter.compare_text import blocks
 from agentx.reporter.cost import check_price
+from agentx.reporter.foreign import read_run
 from agentx.reporter.table import Block, Heading, Table, as_markdown, as_text
-from agentx.results import RunResults, read_results
+from agentx.results import RunResults
 
 Run = RunResults | Path | str  # results, or their folder
 
@@ -94,7 +95,7 @@ def compare(
     _check_apart([Path(run) for side in runs for run in side if not isinstance(run, RunResults)])
     rate = check_price(price)
     made = tuple(
-        Side(label, tuple(measured(run if isinstance(run, RunResults) else read_results(run), rate) for run in side))
+        Side(label, tuple(measured(run if isinstance(run, RunResults) else read_run(run), rate) for run in side))
         for label, side in zip(string.ascii_uppercase, runs, strict=False)
     )
     neighbours = neighbours_of(made)

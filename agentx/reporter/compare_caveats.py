@@ -21,7 +21,7 @@ ERRORS_BREAK = 0.05  # share of requests that failed
 SHORT_BREAKS = 0.05  # difference of the share of asked tokens that did not come
 ACCEPTANCE_SHOWN, ACCEPTANCE_BREAKS = 0.01, 0.05  # relative difference of tokens per verification step
 WARM_BREAKS = 0.01  # surplus over prompt tokens
-OTHERWISE = ("tpot_estimated", "cached_partly", "cached_unknown", "cached_doubtful", "tokens_unknown")
+OTHERWISE = ("foreign", "tpot_estimated", "cached_partly", "cached_unknown", "cached_doubtful", "tokens_unknown")
 CLIENT = ("fell_behind", "client_saturated", "client_busy", "client_lag", "loop_lag")
 UNUSABLE = ("books", "torn", "interrupted", "stopped", "partial", "all_failed", "nothing_measured")
 
@@ -235,9 +235,7 @@ def _fixed_time(a: Side, b: Side) -> Iterator[Caveat]:
     runs = [(label, one) for label, one in _each(a, b) if _fixed(one)]
     if not runs:
         return
-    told = "; ".join(
-        f"{label} {one.metrics.completed} turns, {one.metrics.books.done} whole plays" for label, one in runs
-    )
+    told = "; ".join(f"{label} {one.metrics.completed} turns, {_whole(one)} whole plays" for label, one in runs)
     yield Caveat("fixed_time", f"Measured for a fixed time, so the work differs: {told}. Fixed work compares better.")
     for label, one in runs:
         pair = halves(one.run, one.metrics.throughput.window)
@@ -247,6 +245,11 @@ def _fixed_time(a: Side, b: Side) -> Iterator[Caveat]:
             size = max(drift.values(), key=lambda ratio: abs(ratio - 1))
             text = f"{label} was not stationary: from the first half of its window to the second, {words}."
             yield Caveat("not_stationary", text, size, "second half over first")
+
+
+def _whole(one: Measured) -> int | str:
+    """Plays that came to their end; not known where no play's number of turns is."""
+    return "unknown" if one.metrics.jobs.whole is None else one.metrics.books.done
 
 
 def _fixed(one: Measured) -> bool:

@@ -15,10 +15,11 @@ from agentx import catalog
 from agentx.reporter.compare_caveats import CLIENT, UNUSABLE, acceptance_length
 from agentx.reporter.compare_conditions import flat, synthetic_acceptance
 from agentx.reporter.compare_figures import FIGURES, RUN_FIGURES, Measured, measured
+from agentx.reporter.foreign import read_run
 from agentx.reporter.references import Published, Reference, Source, load_reference, rows_for
 from agentx.reporter.table import Block, Facts, Heading, Lines, Table, as_markdown, as_text
 from agentx.reporter.text import number
-from agentx.results import RunResults, read_results
+from agentx.results import RunResults
 
 SCHEMA = "agentx/compare-reference/1"
 NOTE = "Two figures that are near each other do not show that one explains the other: conditions are partly unknown."
@@ -75,7 +76,7 @@ class ReferenceComparison:
 def compare_reference(run: RunResults | Path | str, reference: str, row: str | None = None) -> ReferenceComparison:
     """`reference` is a name or a path. Raises BadInput for what is not there."""
     published = load_reference(reference)
-    one = measured(run if isinstance(run, RunResults) else read_results(run))
+    one = measured(run if isinstance(run, RunResults) else read_run(run))
     conditions = conditions_of(one)
     chosen = rows_for(published, conditions["sessions"], row)
     rows = tuple(

@@ -15,6 +15,7 @@ from typing import Any
 
 from agentx.errors import BadInput
 from agentx.frames import WriteFailed
+from agentx.reporter.foreign_rows import UNTOLD
 from agentx.reporter.reporting import Report
 from agentx.reporter.turns import turn_times
 from agentx.results import RunResults
@@ -59,8 +60,9 @@ def rows(run: RunResults) -> Iterator[list[Cell]]:
     """A row for each attempt, in the order of their ends; None where it is not known."""
     for one in run.attempts:
         times, cached = turn_times(one) if one.ok else None, one.cached
+        untold = one.extra.get(UNTOLD, ())
         yield [
-            *(getattr(one, name) for name in _PLAIN),
+            *(None if name in untold else getattr(one, name) for name in _PLAIN),
             None if cached is None else cached.tokens,
             *((None,) * 3 if cached is None else (cached.device, cached.host, cached.storage)),
             *((None,) * 4 if times is None else (times.ttft, times.ttft_from_due, times.tpot, times.latency)),

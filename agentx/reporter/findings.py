@@ -40,7 +40,7 @@ def findings(about: About, metrics: Metrics) -> tuple[Finding, ...]:
     """All that were found."""
     replies = (*_replies(metrics), *_acceptance(metrics.acceptance))
     whole = (*_wholeness(about, metrics), *_steady(metrics))
-    own = (*whole, *_pauses(about), *_client(metrics), *replies, *_adjusted(metrics))
+    own = (*whole, *_foreign(about), *_pauses(about), *_client(metrics), *replies, *_adjusted(metrics))
     return (*own, *_reuse(about, metrics), *_several(about), *_always(about))
 
 
@@ -69,8 +69,8 @@ def _wholeness(about: About, metrics: Metrics) -> Iterator[Finding]:
         yield from _some_failed(metrics)
     elif not metrics.attempts:
         yield Finding("nothing_measured", "No request was sent in the measured phase.")
-    if books.cut and about.whole:
-        yield Finding("cut", f"{books.cut} of {books.plays} plays were cut at the end; they have no job latency.")
+    if (cut := books.cut - metrics.jobs.unsized) > 0 and about.whole:
+        yield Finding("cut", f"{cut} of {books.plays} plays were cut at the end; they have no job latency.")
 
 
 def _lost_workers(about: About) -> Finding:
@@ -105,6 +105,11 @@ def _steady(metrics: Metrics) -> Iterator[Finding]:
             f"The run was not stationary: from the first half of its window to the second, {changes}. Figures are of "
             "both together; a longer warm-up or window makes them steadier.",
         )
+
+
+def _foreign(about: About) -> Iterator[Finding]:
+    if about.foreign is not None:
+        yield Finding("foreign", about.foreign)
 
 
 def _pauses(about: About) -> Iterator[Finding]:

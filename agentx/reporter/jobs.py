@@ -25,23 +25,24 @@ class Jobs:
 
     `latency` in seconds, over all plays done from first turn to last, those that ended after the window included.
 
-    `unsized`: plays whose number of turns is unknown, as the run ended without their record; they count nowhere.
+    `unsized`: plays whose number of turns is unknown, as the run ended without their record; they count nowhere. Where
+    all are, nothing is known of jobs: None.
     """
 
     plays: int
-    whole: int
-    equivalents: float
+    whole: int | None
+    equivalents: float | None
     unsized: int
     latency: Spread | None
     seconds: float | None
 
     @property
     def whole_per_hour(self) -> float | None:
-        return self.whole * 3600 / self.seconds if self.seconds else None
+        return self.whole * 3600 / self.seconds if self.seconds and self.whole is not None else None
 
     @property
     def equivalents_per_hour(self) -> float | None:
-        return self.equivalents * 3600 / self.seconds if self.seconds else None
+        return self.equivalents * 3600 / self.seconds if self.seconds and self.equivalents is not None else None
 
 
 def jobs_of(run: RunResults, measured: Sequence[Attempt], window: Window | None) -> Jobs:
@@ -61,10 +62,11 @@ def jobs_of(run: RunResults, measured: Sequence[Attempt], window: Window | None)
     sizes = {(play.session, play.play): play.turns for play in run.plays}
     shares = (done / sizes[key] for key, done in turns_done.items() if sizes.get(key))
     started = {(attempt.session, attempt.play) for attempt in run.attempts} | sizes.keys()
+    known = bool(sizes) or not started
     return Jobs(
         plays=len(started),
-        whole=sum(turns_done[play.session, play.play] == play.turns for play in done),
-        equivalents=math.fsum(shares),
+        whole=sum(turns_done[play.session, play.play] == play.turns for play in done) if known else None,
+        equivalents=math.fsum(shares) if known else None,
         unsized=len(started - sizes.keys()),
         latency=spread((play.session, play.ended - play.started) for play in done),
         seconds=window.seconds if window is not None and window.seconds > 0 else None,

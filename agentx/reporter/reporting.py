@@ -15,6 +15,7 @@ from agentx.reporter.cost import Cost, check_price, cost_blocks, cost_document, 
 from agentx.reporter.document import document
 from agentx.reporter.evictions import Evictions, evictions_blocks, evictions_document, evictions_of
 from agentx.reporter.findings import Finding, findings
+from agentx.reporter.foreign import read_run
 from agentx.reporter.goodput import Judged, judge, slo_in
 from agentx.reporter.goodput_text import slo_blocks, slo_document
 from agentx.reporter.losses import Losses, losses_blocks, losses_document, losses_of
@@ -26,7 +27,7 @@ from agentx.reporter.scored import Scored, scored_blocks, scored_document, score
 from agentx.reporter.summary import summary_blocks
 from agentx.reporter.table import Block, as_markdown, as_text
 from agentx.reporter.text import blocks
-from agentx.results import RunResults, read_results
+from agentx.results import RunResults
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +103,7 @@ def report(run: RunResults | Path | str, *, price: float | None = None, slo: Slo
 
     A run that was killed, torn or has no answered request is reported too, as such.
     """
-    results = run if isinstance(run, RunResults) else read_results(run)
+    results = run if isinstance(run, RunResults) else read_run(run)
     what, metrics = about(results), measure(results)
     cost = cost_of(results, metrics, check_price(price))
     objectives = slo_in(results).under(slo or Slo())

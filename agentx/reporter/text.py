@@ -307,8 +307,9 @@ def _gap_words(ideal: Ideal) -> list[str]:
 def _jobs(metrics: Metrics) -> list[Block]:
     jobs = metrics.jobs
     row = _times("job latency, s", jobs.latency, 1)
+    whole = "unknown whole jobs" if jobs.whole is None else counted(jobs.whole, "whole job")
     rates = (
-        f"{counted(jobs.whole, 'whole job')} in the window, {number(jobs.whole_per_hour, 'n/a')} per hour; "
+        f"{whole} in the window, {number(jobs.whole_per_hour, 'n/a')} per hour; "
         f"{number(jobs.equivalents)} job-equivalents, {number(jobs.equivalents_per_hour, 'n/a')} per hour.",
     )
     columns = ("", "n", "sessions", "p5", "p50", "p90", "p95", "p99", "mean", "max")
