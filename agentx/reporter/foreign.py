@@ -192,17 +192,17 @@ def _plan(config: Json, endpoint: Json, rows: Sequence[Row]) -> dict[str, Any]:
 def _told(summary: Json, rows: int, lacks: Sequence[str]) -> str:
     """The finding: whose artifacts these are, and what they lack."""
     version, scenario = text(summary, "aiperf_version"), text(mapping(summary.get("metadata")), "scenario")
-    tool = f"AIPerf{f' {version}' if version else ''}{f', scenario {scenario},' if scenario else ''}"
+    tool = f"AIPerf{f' {version}' if version else ''}{f' (scenario {scenario})' if scenario else ''}"
     return (
-        f"Measured by {tool} and not by agentx: figures are recomputed from its {counted(rows, 'row')}. Its clock of a "
-        "request starts before the connection is opened and the body is sent, and a request is due when its credit was "
-        f"issued. The artifacts do not tell: {'; '.join(lacks)}."
+        f"Measured by {tool}, which does not tell {'; '.join(lacks)}. Figures are recomputed from its "
+        f"{counted(rows, 'row')}. Its clock of a request starts before the connection is opened and the body is sent, "
+        "and a request is due when its credit was issued."
     )
 
 
 def _lacks(rows: Sequence[Row], summary: bool, counters: bool, unsized: bool) -> Iterator[str]:
     done = [row for row in rows if row.failure is None]
-    yield "what was sent (trace and markers), so possible and ideal reuse are unknown"
+    yield "what was sent (so no possible and ideal reuse)"
     yield "tokens of a chunk"
     yield "how busy the client was"
     yield "GPUs"

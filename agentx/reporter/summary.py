@@ -134,7 +134,7 @@ def _explained(report: Report) -> Iterator[tuple[str, str]]:
         yield "slowest", cut(sentence(report.blame.turns[0], clock(report.about.started), largest=2), _SENTENCE)
     jobs = report.metrics.jobs
     hourly = f"{number(jobs.equivalents)} job-equivalents in the window, {number(jobs.equivalents_per_hour, 'n/a')}"
-    yield "jobs", f"{hourly} per hour; {jobs.whole} whole"
+    yield "jobs", f"{hourly} per hour; {'unknown' if jobs.whole is None else jobs.whole} whole"
     if report.cost.dollars_per_gpu_hour is not None:
         each = report.cost.dollars_per_million_output_tokens
         mark = "at most " if "output" in report.cost.upper_bounds else ""

@@ -70,9 +70,14 @@ def test_the_run_is_told_as_far_as_it_is_known(tmp_path):
 
 def test_the_finding_says_whose_they_are_and_what_they_lack(tmp_path):
     found = {one.kind: one.text for one in report(made(tmp_path)).findings}
-    assert "AIPerf 1.0.12, scenario agentx, and not by agentx" in found["foreign"]
+    assert "Measured by AIPerf 1.0.12 (scenario agentx), which does not tell what was sent" in found["foreign"]
     assert "from its 4 rows" in found["foreign"]
-    for lack in ("possible and ideal reuse", "tokens of a chunk", "server's counters", "how many turns sessions have"):
+    for lack in (
+        "no possible and ideal reuse",
+        "tokens of a chunk",
+        "server's counters",
+        "how many turns sessions have",
+    ):
         assert lack in found["foreign"]
     assert "unsafe_override" in found["note"]
     assert "cut" not in found  # nobody knows whether the session was
@@ -151,6 +156,8 @@ def test_the_verb_writes_every_form(tmp_path, capsys):
     assert [one["osl"] for one in rows] == ["3", "3", "", "3"]  # of the refused one nothing is known
     assert "Measured by AIPerf" in page.read_text()
     assert main(["report", str(folder)]) == 0
+    assert "unknown whole" in capsys.readouterr().out
+    assert main(["report", str(folder), "--full"]) == 0
     assert "unknown whole jobs" in capsys.readouterr().out
 
 
