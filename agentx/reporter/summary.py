@@ -61,7 +61,7 @@ def _head(report: Report) -> Iterator[tuple[str, str]]:
     length = "window unknown" if window is None else f"window {number(window.seconds)} s"
     flight = "" if metrics.in_flight is None else f", {number(metrics.in_flight)} in flight"
     answered = f"{metrics.completed} of {metrics.attempts} requests answered, {metrics.sessions} sessions"
-    yield "done", f"{answered}, {length}{flight}; seed {about.seed}"
+    yield "done", f"{answered}, {length}{flight}; seed {'unknown' if about.seed is None else about.seed}"
     if metrics.attempts and about.started:
         yield "client", client_text(metrics.client)
     if report.judged.verdicts:

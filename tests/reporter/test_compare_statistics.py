@@ -2,11 +2,15 @@ from __future__ import annotations
 
 import math
 import random
+import re
+from pathlib import Path
 from statistics import fmean, median
 
 import pytest
 
 from agentx.reporter.compare_statistics import estimate, student_quantile, typical
+
+REFERENCE = Path(__file__).parents[2] / "docs" / "reference" / "metrics.md"
 
 
 @pytest.mark.parametrize(
@@ -87,6 +91,32 @@ def test_a_planted_effect_is_found():
 
     assert power(1.2) > 0.9
     assert 0.1 < power(1.05) < 0.5
+
+
+POWER = re.compile(r"^ *\| (\d) \|((?: \d\.\d\d \|){6})$", re.MULTILINE)
+
+
+@pytest.mark.parametrize("row", [0, 1, 2, 3])
+def test_the_power_is_as_the_reference_says(row):
+    """400 comparisons of each: a share of them is known to 0.025, so that three times it is allowed."""
+    runs, cells = POWER.findall(REFERENCE.read_text())[row]
+    rng = random.Random(row)
+    effects = [(effect, spread) for effect in (1.05, 1.2) for spread in (0.02, 0.05, 0.1)]
+    for (effect, spread), told in zip(effects, cells.replace("|", " ").split(), strict=True):
+
+        def side(factor, spread=spread):
+            return [factor * math.exp(rng.gauss(0, spread)) for _ in range(int(runs))]
+
+        found = [estimate(side(1.0), side(effect)) for _ in range(400)]
+        assert sum(one.low > 1 for one in found) / 400 == pytest.approx(float(told), abs=0.075)
+
+
+@pytest.mark.parametrize(("a", "b"), [(1, 1), (1, 9), (2, 9), (9, 1), (2, 2)])
+def test_fewer_than_three_runs_of_a_side_never_have_an_interval(a, b):
+    rng = random.Random(2)
+    found = estimate([rng.random() + 1 for _ in range(a)], [rng.random() + 1 for _ in range(b)])
+    assert found.ratio is not None
+    assert (found.low, found.high) == (None, None)
 
 
 @pytest.mark.parametrize(
