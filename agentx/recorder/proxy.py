@@ -30,6 +30,7 @@ KEEP_ALIVE = 900.0  # s that a client's idle connection is kept: longer than mos
 # s that an idle upstream connection is kept. Servers close theirs after 5 s (uvicorn) or more; a request that is
 # sent into a connection which is being closed would fail, and its body is gone.
 UPSTREAM_KEEP_ALIVE = 4.0
+TAKE = 2.0  # s that a client gets to end its upload when there is no upstream, before it is told so
 CONNECT = 30.0  # s for a connection to the upstream to come about
 READ_BUFFER = 1 << 20  # bytes of one body that may wait in the proxy before its sender is held back
 GRACE = 5.0  # s that open exchanges get when the recorder is told to stop
@@ -119,6 +120,7 @@ class Proxy:
         except (aiohttp.ClientError, asyncio.TimeoutError, OSError) as error:
             if upload.broken or request.transport is None or request.transport.is_closing():
                 raise ConnectionResetError("the client went away inside its request") from error
+            await upload.take()
             return self._unreachable(error, copy)
         try:
             return await self._pass_back(request, answer, copy)
@@ -166,6 +168,7 @@ class _Upload:
 
     def __init__(self, request: web.Request, copy: Copy) -> None:
         self._request, self._copy = request, copy
+        self._begun = False
         self.whole = False
         self.broken = False  # the client went away before it had sent all
 
@@ -176,6 +179,7 @@ class _Upload:
         return None
 
     async def _pieces(self) -> AsyncIterator[bytes]:
+        self._begun = True
         content = self._request.content
         while True:
             try:
@@ -188,6 +192,24 @@ class _Upload:
             self._copy.request(data)
             yield data
         self._asked()
+
+    async def take(self) -> None:
+        """Copy a body that there was no upstream to send to: the call is a failed attempt of the one that repeats it.
+
+        Raises ConnectionResetError when the client goes away meanwhile.
+        """
+        if self._begun or self.whole:
+            return
+        try:
+            await asyncio.wait_for(self._rest(), TAKE)
+        except asyncio.TimeoutError:
+            return
+        except (aiohttp.ClientError, web.RequestPayloadError, OSError) as error:
+            raise ConnectionResetError("the client went away inside its request") from error
+
+    async def _rest(self) -> None:
+        async for _ in self._pieces():
+            pass
 
     def _asked(self) -> None:
         self.whole = True

@@ -89,6 +89,16 @@ def test_a_retry_is_no_turn(maker: Maker) -> None:
     assert (done.books.rows.read, done.books.rows.used, done.books.rows.merged) == (2, 1, 1)
 
 
+def test_an_attempt_that_found_no_upstream_is_counted(maker: Maker) -> None:
+    body = chat([user("hello there")])
+    maker.exchange(0, body, b"", took=0.1, status=0, cause="upstream_unreachable")
+    maker.exchange(1, body, chat_reply("hi", 7, 1), headers={"x-stainless-retry-count": "1"})
+    (session,), _, done = maker.compile()
+    (turn,) = session.turns
+    assert turn.extra["attempts"] == {"count": 2, "failed": ["upstream_unreachable"]}
+    assert (done.books.rows.read, done.books.rows.used, done.books.rows.merged) == (2, 1, 1)
+
+
 @pytest.mark.parametrize(
     ("status", "later", "count", "turns"),
     [

@@ -74,6 +74,7 @@ CODINGS = {
 async def test_a_stream_arrives_byte_by_byte_as_it_was_sent(
     proxied: Proxied, coding: str, size: int, framing: str
 ) -> None:
+    """R3, R4: blank lines and event names too."""
     body = CODINGS[coding](STREAM)
     head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Encoding: %b\r\n" % coding.encode()
     parts = cut(body, size)
@@ -307,13 +308,29 @@ async def test_an_upstream_that_is_down(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     async with recorder(tmp_path, port) as rig:
-        head, body = await rig.ask(post("/v1/messages", b"{}"))
+        head, body = await rig.ask(post("/v1/messages", b'{"n":1}'))
         (exchange,) = await rig.exchanges()
     assert head.startswith(b"HTTP/1.1 502 ")
+    assert (exchange.body, exchange.why) == (b'{"n":1}', "")  # what a retry repeats
     assert b"X-Agentx-Recorder: upstream-unreachable" in head
     message = json.loads(body)["error"]["message"]
     assert message.startswith(f"agentx record: the upstream http://127.0.0.1:{port} did not answer")
     assert (exchange.cause, exchange.status) == ("upstream_unreachable", None)
+
+
+async def test_an_upload_that_does_not_end_is_told_of_an_upstream_that_is_down(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agentx.recorder.proxy.TAKE", 0.05)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    async with recorder(tmp_path, port) as rig:
+        reader, writer = await rig.connect()
+        writer.write(b"POST /v1/messages HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nhalf")
+        assert (await head_of(reader)).startswith(b"HTTP/1.1 502 ")
+        writer.close()
+        (exchange,) = await rig.exchanges()
+    assert (exchange.cause, exchange.body, exchange.why) == ("upstream_unreachable", b"half", "the request was cut")
 
 
 def reset(writer: StreamWriter) -> None:

@@ -53,6 +53,7 @@ def parse(raw: bytes, cuts: list[int]) -> tuple[list[SseEvent], bool]:
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 10_000])
 @pytest.mark.parametrize(("name", "raw", "expected"), CASES, ids=[case[0] for case in CASES])
 def test_any_chunking_gives_the_same_events(name: str, raw: bytes, expected: list[bytes], size: int) -> None:
+    """R5 to R10."""
     events, _ = parse(raw, [size] * (len(raw) // size))
     assert [event.data for event in events] == expected
 
