@@ -106,7 +106,7 @@ def fit_spec(seen: Seen, measured: Measured, possible_reuse: float | None, heade
     }
     events.split_resumed(spec)
     spec = {key: value for key, value in spec.items() if value is not None and value != {}}
-    unknown = tuple(_unknown(seen, shared, header, limited))
+    unknown = tuple(_unknown(seen, shared, header))
     return Fitted(name, spec, _statistics(measured, possible_reuse, seen, shared), unknown)
 
 
@@ -118,7 +118,7 @@ def _limit(seen: Seen, limited: bool) -> Noted:
     return Noted(tokens, f"no session shows a limit: {room:g} times the longest context of {seen.longest}")
 
 
-def _unknown(seen: Seen, shared: Shared, header: Header, limited: bool) -> list[str]:
+def _unknown(seen: Seen, shared: Shared, header: Header) -> list[str]:
     told = []
     if len(seen.ends) == 1:
         told.append("how sessions differ: the trace has one")

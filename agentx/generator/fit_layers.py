@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 
-from agentx.core import LEADING_LAYERS, Piece, Run, Session, Turn
+from agentx.core import LEADING_LAYERS, Piece, Run, Session
 
 ALL = 0.95  # share of the sessions that is taken for all of them
 MAX_POOL = 100_000  # contexts that a pool of a spec may have
@@ -69,7 +69,7 @@ class Fronts:
     labelled: bool = False
     later: list[list[Document]] = field(default_factory=list)  # shared pieces of each later message
 
-    def add(self, session: Session, turn: Turn, pieces: list[Piece]) -> None:
+    def add(self, session: Session, pieces: list[Piece]) -> None:
         """Lay the prompt of a session's opening call into the tree."""
         lead = 0
         while lead < len(pieces) and session.segment(pieces[lead].segment).layer in LEADING_LAYERS:

@@ -132,7 +132,7 @@ class _Reading:
     def _start(self, thread: Thread, who: str, now: Context, made: Step) -> None:
         seen, turn = self.seen, made.turn
         if who == MAIN:
-            seen.fronts.add(self.session, turn, now.pieces)
+            seen.fronts.add(self.session, now.pieces)
             seen.models[turn.model or ""] += 1
             self._opening(made)
             return

@@ -91,7 +91,7 @@ def step(session: Session, latest: Context | None, now: Context) -> Step:
     before = latest.turn.isl + (shown or latest.turn.output.tokens)
     joined = _joined(session, turn)
     kind = _kind(turn, fresh, joined)
-    what = _what(session, turn, kind, before, gone, _leading(session, now.pieces))
+    what = _what(turn, kind, before, gone, _leading(session, now.pieces))
     return Step(turn, kind, what, before, kept, gone, fresh, joined)
 
 
@@ -152,7 +152,7 @@ def _leading(session: Session, pieces: list[Piece]) -> int:
     return sum(piece.tokens for piece in lead)
 
 
-def _what(session: Session, turn: Turn, kind: Kind, before: int, gone: int, leading: int) -> What:
+def _what(turn: Turn, kind: Kind, before: int, gone: int, leading: int) -> What:
     event = turn.event.kind if turn.event is not None else None
     if event == "compaction":
         return "compaction"

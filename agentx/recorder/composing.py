@@ -50,7 +50,7 @@ class Composer:
         first = next((this.turn.opened for this in order if this.turn.last.timed), order[0].turn.opened)
         made: list[TraceTurn] = []
         for this in order:
-            after = self._after(this, kin, line_of, place, made)
+            after = self._after(this, kin, line_of, place)
             made.append(self._turn(this, place, line_of[this.index], after, order, first))
         for this in order:
             self.woven.pop(this.index)
@@ -70,7 +70,7 @@ class Composer:
         return Thread(number, line.parent, line.kind, named)
 
     def _after(
-        self, this: Linked, kin: Kin, line_of: Mapping[int, int], place: Mapping[int, int], made: Sequence[TraceTurn]
+        self, this: Linked, kin: Kin, line_of: Mapping[int, int], place: Mapping[int, int]
     ) -> tuple[list[int], bool]:
         """The capture's indices of the turns that this one waited for, and whether that is known."""
         line = kin.lines[line_of[this.index]]

@@ -82,7 +82,7 @@ def coarse(session: Session, chance: Chance) -> Session:
     prompts: list[list[Piece]] = []
     for turn in session.turns:
         pieces = [_coarse_piece(piece, *sizes[piece.segment]) for piece in session.pieces(turn.index)]
-        turns.append(_coarse_turn(turn, pieces, prompts, sizes, _jitter(chance, f"{session.id} {turn.index}")))
+        turns.append(_coarse_turn(turn, pieces, prompts, _jitter(chance, f"{session.id} {turn.index}")))
         prompts.append(pieces)
     arrival = session.arrival
     if arrival is not None:
@@ -107,9 +107,7 @@ def _coarse_piece(piece: Piece, tokens: int, new: int) -> Piece:
     return Piece(piece.segment, min(math.floor(piece.start * new / tokens), stop - 1), stop)
 
 
-def _coarse_turn(
-    turn: Turn, pieces: list[Piece], prompts: list[list[Piece]], sizes: dict[int, tuple[int, int]], jitter: float
-) -> Turn:
+def _coarse_turn(turn: Turn, pieces: list[Piece], prompts: list[list[Piece]], jitter: float) -> Turn:
     tokens = power_of_two(turn.output.tokens)
     reasoning = tokens * turn.output.reasoning // max(turn.output.tokens, 1)
     prompt = Prompt(tuple(pieces))

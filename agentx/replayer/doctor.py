@@ -73,13 +73,11 @@ async def _examine(endpoint: Endpoint, plan: Plan) -> tuple[list[Check], dict[st
         idle = asyncio.ensure_future(keep_alive_check(endpoint.base))
         found.append(await clock_check(session, endpoint.base))
         for base in endpoint.bases:
-            found += await _ask(session, base, server, plan, several=len(endpoint.bases) > 1)
+            found += await _ask(session, base, server, several=len(endpoint.bases) > 1)
         return [*found, await idle], server
 
 
-async def _ask(
-    session: aiohttp.ClientSession, base: str, server: dict[str, Any], plan: Plan, *, several: bool
-) -> list[Check]:
+async def _ask(session: aiohttp.ClientSession, base: str, server: dict[str, Any], *, several: bool) -> list[Check]:
     """The checks that need requests, of one address."""
     words: WordList | None = None
     found: list[Check] = []

@@ -126,7 +126,7 @@ def play(
         if isinstance(step, Done):
             break
         if isinstance(step, Cancel):
-            ended += _cancel(server, step, now)
+            ended += _cancel(server, step)
             for key in step.keys:
                 schedule.feed(now, Cut(key))
         elif isinstance(step, Wait):
@@ -144,7 +144,7 @@ def play(
     return _summed(server, ended, schedule.began, rules.seconds, now)
 
 
-def _cancel(server: RoughServer, step: Cancel, now: float) -> list[_Flight]:
+def _cancel(server: RoughServer, step: Cancel) -> list[_Flight]:
     cut = [each for each in server.flying if each.send.key in step.keys]
     server.flying = [each for each in server.flying if each.send.key not in step.keys]
     server.waiting = deque(each for each in server.waiting if each[1].key not in step.keys)

@@ -32,7 +32,7 @@ class Repeats:
 
     def text(self) -> str:
         """One table for a terminal; the objectives of every run where the plan has some."""
-        figures = [figures_of(run, found) for run, found in self.runs]
+        figures = [figures_of(found) for _, found in self.runs]
         rows = [(run.folder.name, *cells(each)) for (run, _), each in zip(self.runs, figures, strict=True)]
         rows.append(("mean", *cells(typical(figures))))
         table = Table(("run", *COLUMNS), tuple(rows))
@@ -53,7 +53,7 @@ class Repeats:
             "about": self.about,
             "notes": list(self.notes),
             "runs": [
-                {"run": run.folder.name, "figures": asdict(figures_of(run, found)), "slo": slo_document(found.judged)}
+                {"run": run.folder.name, "figures": asdict(figures_of(found)), "slo": slo_document(found.judged)}
                 for run, found in self.runs
             ],
         }

@@ -27,7 +27,7 @@ from agentx.reporter.batch import ASIDE, Job, abba, check_folder, check_salt, pl
 from agentx.reporter.reporting import Report, report
 from agentx.reporter.table import Heading, Lines, Table, as_text
 from agentx.reporter.text import number, share
-from agentx.results import RunResults, read_results
+from agentx.results import read_results
 
 SCHEMA = "agentx/sweep/1"
 SUMS = ("requests", "failed", "objectives_missed")  # over repeats; all else is a mean
@@ -294,7 +294,7 @@ def _run_here(job: Job, progress: bool) -> Figures:
     if progress:
         print(f"agentx replay: {job.label}, run {job.repeat}", file=sys.stderr)
     run = play(job, progress=progress, signals=progress)
-    return figures_of(run, report(run))
+    return figures_of(report(run))
 
 
 def _run(job: Job) -> Figures | str:
@@ -303,10 +303,10 @@ def _run(job: Job) -> Figures | str:
         run = play(job)
     except AgentxError as error:
         return f"{job.label}: {error}"
-    return figures_of(run, report(run))
+    return figures_of(report(run))
 
 
-def figures_of(run: RunResults, found: Report) -> Figures:
+def figures_of(found: Report) -> Figures:
     """What a sweep keeps of one report."""
     metrics = found.metrics
     rate = metrics.throughput.emitted.per_second(metrics.throughput.emitted.output)

@@ -64,7 +64,7 @@ class Drawing:
                 self.lengths.setdefault(step, array("d")).append(turn.isl)
         if session.turns and self._sessions < FRONTS:
             first = next((turn for turn in session.turns if turn.thread in main), session.turns[0])
-            self.fronts.add(session, first, session.pieces(first.index))
+            self.fronts.add(session, session.pieces(first.index))
         agents = any(thread.kind == "subagent" for thread in session.threads)
         if session.turns and (self._sessions < STORIES or (agents and self._with_agents < WITH_AGENTS)):
             self._with_agents += agents

@@ -17,7 +17,7 @@ from agentx.generator.sessions import sessions
 def shared(*given: Session) -> Shared:
     fronts = Fronts()
     for session in given:
-        fronts.add(session, session.turns[0], session.pieces(0))
+        fronts.add(session, session.pieces(0))
     return fronts.shared()
 
 
@@ -46,7 +46,7 @@ def test_documents_are_told_from_contexts_by_later_messages() -> None:
     spec = made(FIXED, "layers.repos={count: 2, tokens: 300}", "layers.documents={count: 4, tokens: 40}")
     fronts = Fronts()
     for session in sessions(spec, 0, 20):
-        fronts.add(session, session.turns[0], session.pieces(0))
+        fronts.add(session, session.pieces(0))
         fronts.later += [[document] for document in fronts.fronts[-1].shared[1:]]
     found = fronts.shared()
     assert {tokens for documents in found.documents for _, tokens in documents} == {40}

@@ -26,7 +26,7 @@ def test_what_sessions_have_in_common_is_one_box_of_its_full_height() -> None:
     fronts = Fronts()
     for number in range(4):
         made = linear(1, id=f"s{number}")
-        fronts.add(made, made.turns[0], made.pieces(0))
+        fronts.add(made, made.pieces(0))
     said = {told: height for told, _, height in boxes(tree(fronts.root, 4)) if "tokens" in told}
     assert said["tools: 40 tokens in 4 sessions"] == 4 * said["user: 10 tokens in 1 sessions"]
 

@@ -106,7 +106,7 @@ def convert(chats: Sequence[Chat], books: Books) -> Session:
         chat.index = index
         if len(chat.ids) < chat.isl // BLOCK:
             books.note("row with fewer hash ids than its length has blocks: the rest is not identified")
-    lines = _lines(chats, known)
+    lines = _lines(chats)
     books.note("further child of a chat: a thread of its own", len(lines) - 1)
     weaver, spun = Weaver(BLOCK), dict[int, Spun]()
     threads: list[Thread] = []
@@ -126,7 +126,7 @@ def convert(chats: Sequence[Chat], books: Books) -> Session:
     return Session(f"chat-{chats[0].id}", tuple(turns), tuple(threads), weaver.segments, arrival=chats[0].at)
 
 
-def _lines(chats: Sequence[Chat], known: dict[int, Chat]) -> list[list[Chat]]:
+def _lines(chats: Sequence[Chat]) -> list[list[Chat]]:
     """The threads: a chat joins the thread that its parent ends, or opens one."""
     lines: list[list[Chat]] = []
     ends: dict[int, list[Chat]] = {}  # last chat -> its line

@@ -49,7 +49,7 @@ def call_of_request(
         *ids,
         ("x-smg-routing-key", text(obj, "routing_key")),
     )
-    request = _request(obj, meta, reply, reading)
+    request = _request(obj, reply, reading)
     if isinstance(request, str):
         return request
     aborted = mapping(meta.get("finish_reason")).get("type") == "abort"
@@ -66,7 +66,7 @@ def _ids(value: Any) -> list[int]:
     return ids if all(type(id) is int for id in ids) else []
 
 
-def _request(obj: Mapping[str, Any], meta: Mapping[str, Any], reply: Reply, reading: Reading) -> Call | str:
+def _request(obj: Mapping[str, Any], reply: Reply, reading: Reading) -> Call | str:
     ids, rendered, prompt = listing(obj.get("input_ids")), obj.get("text"), reply.usage.prompt
     head = list(takewhile(lambda id: type(id) is int, ids))
     body: dict[str, Any] = {"model": text(obj, "model", "lora_path")}
