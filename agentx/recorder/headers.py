@@ -13,6 +13,14 @@ import re
 from collections.abc import Iterable, Sequence
 from urllib.parse import unquote
 
+from agentx.recorder.identity import (
+    AGENT_HEADERS,
+    ANY_SESSION,
+    PARENT_HEADERS,
+    PARENT_SESSION_HEADERS,
+    SESSION_HEADERS,
+)
+
 Pairs = Sequence[tuple[str, str]]
 
 HOP_BY_HOP = frozenset(
@@ -61,45 +69,22 @@ PLAIN_RESPONSE = frozenset(
         "x-should-retry",
     ]
 )
-# Kept as keyed pseudonyms: which session, agent or call a request belongs to.
+# Kept as keyed pseudonyms: which session, agent or call a request belongs to. What is read as such is kept, always.
 IDENTITY = frozenset(
     [
-        "x-claude-code-session-id",
-        "x-claude-code-agent-id",
-        "x-claude-code-parent-agent-id",
-        "x-client-request-id",
-        "traceparent",
-        "session-id",
-        "session_id",
-        "thread-id",
-        "thread_id",
-        "conversation_id",
-        "conversation-id",
-        "x-codex-parent-thread-id",
-        "x-codex-window-id",
-        "x-codex-inference-call-id",
-        "x-session-id",
-        "x-session-affinity",
-        "x-opencode-session",
-        "x-parent-session-id",
-        "x-opencode-request",
-        "x-interaction-id",
-        "x-client-session-id",
-        "x-kilocode-taskid",
-        "x-mux-workspace-id",
-        "x-coder-chat-id",
-        "x-litellm-session-id",
-        "x-litellm-trace-id",
-        "helicone-session-id",
-        "x-dynamo-session-id",
-        "x-dynamo-parent-session-id",
-        "x-correlation-id",
-        "x-smg-routing-key",
-        "x-request-id",
+        *SESSION_HEADERS,
+        *AGENT_HEADERS,
+        *PARENT_HEADERS,
+        *PARENT_SESSION_HEADERS,
         "idempotency-key",
+        "traceparent",
+        "x-client-request-id",
+        "x-codex-inference-call-id",
+        "x-codex-window-id",
+        "x-opencode-request",
+        "x-request-id",
     ]
 )
-_SESSION_LIKE = re.compile(r"x-[a-z0-9-]+-session-id\Z")
 _BAGGAGE_SESSION = re.compile(r"(?:^|,)\s*session\.id\s*=\s*([^,;\s]+)")
 _SECRET_NAME = re.compile(r"auth|key|token|secret|cookie|password|credential|signature", re.IGNORECASE)
 _PLAIN_QUERY = frozenset({"alt", "api-version", "beta", "limit", "order", "stream"})
@@ -115,7 +100,7 @@ def passed_on(headers: Pairs) -> list[tuple[str, str]]:
 
 def is_identity(name: str, more: Iterable[str] = ()) -> bool:
     """Whether a header, by its lower-case name, says which session, agent or call a request is part of."""
-    return name in IDENTITY or name in more or _SESSION_LIKE.match(name) is not None
+    return name in IDENTITY or name in more or ANY_SESSION.match(name) is not None
 
 
 def kept(headers: Pairs, plain: frozenset[str]) -> list[tuple[str, str]]:

@@ -38,7 +38,7 @@ AGENT_HEADERS = ("x-claude-code-agent-id", "thread-id", "thread_id")
 PARENT_HEADERS = ("x-claude-code-parent-agent-id", "x-codex-parent-thread-id")
 # Clients whose subagents are sessions of their own, which name the session that started them.
 PARENT_SESSION_HEADERS = ("x-parent-session-id", "x-dynamo-parent-session-id")
-_ANY_SESSION = re.compile(r"x-[a-z0-9-]+-session-id\Z")
+ANY_SESSION = re.compile(r"x-[a-z0-9-]+-session-id\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ def said(ids: Mapping[str, str], body_ids: Sequence[tuple[str, str]], own: OwnHe
     """The identity of a call from its header and body pseudonyms."""
     rule, session = _first(ids, (*own.session, *SESSION_HEADERS))
     if session is None:
-        rule, session = _first(ids, sorted(name for name in ids if _ANY_SESSION.match(name) and "parent" not in name))
+        rule, session = _first(ids, sorted(name for name in ids if ANY_SESSION.match(name) and "parent" not in name))
     if session is None and body_ids:
         rule, session = body_ids[0]
     agent = _first(ids, (*own.agent, *AGENT_HEADERS))[1]
