@@ -51,9 +51,7 @@ def order_of(
     """Resolve what the arguments mean; a workload's trace is generated in `scratch`. Raises BadInput."""
     plan_sets, target_sets = split_sets(sets)
     known = plan_of(plan, plan_sets)
-    name = trace if trace is not None else known.trace
-    if name is None:
-        raise BadInput("no trace to replay", hint="name one, or a plan that has a trace")
+    name = trace_named(trace, known)
     made = isinstance(name, str) and not catalog.is_path(name)
     path = trace_path(name, known.seed, scratch) if isinstance(name, str) else name
     notes: tuple[str, ...] = ()
@@ -76,6 +74,14 @@ def plan_of(plan: Plan | str | Path | None, sets: Sequence[str]) -> Plan:
     if isinstance(plan, Plan):
         return plan.changed(sets)
     return load_plan(catalog.resolve("replays", str(plan)), sets=sets)
+
+
+def trace_named(trace: str | Path | None, plan: Plan) -> str | Path:
+    """The trace that was asked for, else the plan's: a file, or a workload's name. Raises BadInput for none."""
+    name = trace if trace is not None else plan.trace
+    if name is None:
+        raise BadInput("no trace to replay", hint="name one, or a plan that has a trace")
+    return name
 
 
 def source_of(facts: Facts) -> Source:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from agentx import catalog
 from agentx.engine.settings import EngineSettings
 from agentx.errors import BadInput
-from agentx.replayer.order import plan_of
+from agentx.replayer.order import plan_of, trace_named
 from agentx.replayer.plan import Plan, split_sets
 from agentx.replayer.targets import DEFAULT_TARGET, resolve_target
 
@@ -119,9 +119,7 @@ def _checked(
     """The seed of a point that can be run. Raises BadInput."""
     plan_sets, target_sets = split_sets([*sets, *point.sets])
     known = plan_of(plan, plan_sets)
-    name = trace if trace is not None else known.trace
-    if name is None:
-        raise BadInput("no trace to replay", hint="name one, or a plan that has a trace")
+    name = trace_named(trace, known)
     resolved = resolve_target(target or known.target or DEFAULT_TARGET, target_sets)
     if simulated and not isinstance(resolved.settings, EngineSettings):
         raise BadInput(f"the target {resolved.name} is a server, and only an engine can be simulated")

@@ -83,22 +83,18 @@ def check_salt(salt: str | None, runs: int, simulated: bool) -> None:
         )
 
 
-def check_trace(name: str | Path | None) -> None:
-    """Raises BadInput without a trace, for a file that is none, and for a name that no workload has."""
-    if name is None:
-        raise BadInput("no trace to replay", hint="name one, or a plan that has a trace")
+def check_trace(name: str | Path) -> None:
+    """Raises BadInput for a file that is no trace, and for a name that no workload has."""
     if isinstance(name, str) and not catalog.is_path(name):
         catalog.resolve("workloads", name)
     else:
         _ = read_trace(name).header
 
 
-def trace_in(
-    folder: Path, name: str | Path | None, seed: int, spec_sets: tuple[str, ...] = (), number: int = 0
-) -> Path:
+def trace_in(folder: Path, name: str | Path, seed: int, spec_sets: tuple[str, ...] = (), number: int = 0) -> Path:
     """The trace that all runs of a batch play: a file, or that of a workload, made once, in the batch's folder."""
-    if name is None or not isinstance(name, str) or catalog.is_path(name):
-        return Path(name or "")
+    if not isinstance(name, str) or catalog.is_path(name):
+        return Path(name)
     from agentx.generator.spec import load_spec
     from agentx.generator.write import generate
 

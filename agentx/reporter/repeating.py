@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from agentx.replayer.order import plan_of
+from agentx.replayer.order import plan_of, trace_named
 from agentx.replayer.plan import Plan, split_sets
 from agentx.reporter.batch import ASIDE, Job, check_folder, check_salt, check_trace, play, repeated, trace_in
 from agentx.reporter.goodput_text import slo_document, value_text, verdict_text
@@ -78,7 +78,7 @@ def repeat(
     """
     known = plan_of(plan, split_sets(sets)[0])
     check_salt(salt, known.repeats, simulated)
-    folder, name = Path(out), trace if trace is not None else known.trace
+    folder, name = Path(out), trace_named(trace, known)
     check_trace(name)
     check_folder(folder, _ours)
     path = trace_in(folder, name, known.seed)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from agentx.errors import BadInput
-from agentx.replayer.order import plan_of
+from agentx.replayer.order import plan_of, trace_named
 from agentx.replayer.plan import Plan, split_sets
 from agentx.replayer.search import Goal, goal_of, next_value
 from agentx.replayer.sweep import Knob, points_of
@@ -104,7 +104,7 @@ def find(
     knob = Knob(asked.key, (asked.text(start),))
     points_of(trace, plan=plan, target=target, sets=base, knobs=[knob], simulated=simulated)
     check_salt(salt, 2, simulated)
-    folder, name = Path(out), trace if trace is not None else known.trace
+    folder, name = Path(out), trace_named(trace, known)
     check_trace(name)
     check_folder(folder, lambda name: _ours(name, asked))
     path = trace_in(folder, name, known.seed)

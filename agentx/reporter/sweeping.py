@@ -20,7 +20,7 @@ from typing import Any
 
 from agentx.errors import AgentxError, BadInput
 from agentx.plots import Axis, Panel, Series, svg
-from agentx.replayer.order import plan_of
+from agentx.replayer.order import plan_of, trace_named
 from agentx.replayer.plan import Plan, split_sets
 from agentx.replayer.sweep import Knob, Point, knob_of, points_of
 from agentx.reporter.batch import ASIDE, Job, abba, check_folder, check_salt, play, repeated, trace_in
@@ -196,7 +196,7 @@ def sweep(
     check_salt(salt, len(points) * known.repeats, simulated)
     folder = Path(out)
     check_folder(folder, _ours)
-    name = trace if trace is not None else known.trace
+    name = trace_named(trace, known)
     traces = _traces(name, points, folder)
     jobs = [
         Job(
@@ -244,7 +244,7 @@ def _name(point: Point) -> str:
     return f"{point.number:03}"
 
 
-def _traces(name: str | Path | None, points: Sequence[Point], folder: Path) -> dict[int, Path]:
+def _traces(name: str | Path, points: Sequence[Point], folder: Path) -> dict[int, Path]:
     """The trace of each point; a workload's is made once for each of its specs and seeds."""
     made: dict[tuple[tuple[str, ...], int], Path] = {}
     for point in points:
