@@ -49,8 +49,7 @@ def run_page(report: Report, run: RunResults) -> str:
         Section("The report in full", f'<div class="wide"><pre>{escape(report.text())}</pre></div>'),
     ]
     about = report.about
-    title = f"{about.trace or 'unknown trace'} on {about.target or 'unknown target'}"
-    return page(f"agentx report: {title}", _lead(report), sections, report.document())
+    return page(f"agentx report: {about.title}", _lead(report), sections, report.document())
 
 
 def _present(title: str, body: str) -> list[Section]:

@@ -46,6 +46,16 @@ class About:
     lost: tuple[tuple[int, float], ...] = ()  # workers that went away, and at which second of the run
 
     @property
+    def title(self) -> str:
+        """What was run on what, as headings say it."""
+        return f"{self.trace or 'unknown trace'} on {self.target or 'unknown target'}"
+
+    @property
+    def marked(self) -> str:
+        """The title, and for a run of the embedded engine that its figures are a model's."""
+        return self.title + (f", a model: engine rules {self.engine_rules}" if self.engine_rules else "")
+
+    @property
     def whole(self) -> bool:
         return self.state == "done"
 

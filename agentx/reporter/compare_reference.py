@@ -166,9 +166,8 @@ def _alike(published: Any, own: Any) -> bool:
 
 def _blocks(found: ReferenceComparison) -> list[Block]:
     reference, one = found.reference, found.one
-    rules = f", a model: engine rules {one.about.engine_rules}" if one.about.engine_rules else ""
     head = (
-        ("run", f"{one.about.trace or 'unknown trace'} on {one.about.target or 'unknown target'}{rules}"),
+        ("run", one.about.marked),
         ("reference", _source(reference.source)),
     )
     made: list[Block] = [Heading(f"agentx compare: {one.name} beside {found.name}"), Facts(head)]

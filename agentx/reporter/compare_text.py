@@ -26,11 +26,7 @@ def blocks(sides: Sequence[Side], pairs: Sequence[Pair]) -> list[Block]:
 def _side(side: Side) -> tuple[str, str]:
     one = side.runs[0]
     answered = ", ".join(f"{run.metrics.completed} of {run.metrics.attempts}" for run in side.runs)
-    rules = f", a model: engine rules {one.about.engine_rules}" if one.about.engine_rules else ""
-    text = (
-        f"{one.about.trace or 'unknown trace'} on {one.about.target or 'unknown target'}{rules}; "
-        f"{counted(len(side.runs), 'run')}, requests answered {answered}"
-    )
+    text = f"{one.about.marked}; {counted(len(side.runs), 'run')}, requests answered {answered}"
     return side.label, text
 
 

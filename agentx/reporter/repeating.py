@@ -88,7 +88,7 @@ def repeat(
         job = Job(path, plan, target, tuple(sets), own, simulated, salt, number, own.name, more or {})
         run = play(job, progress=progress, signals=progress)
         made.append((run, report(run)))
-    what = f"{made[0][1].about.trace} on {made[0][1].about.target}, {known.repeats} runs"
+    what = f"{made[0][1].about.title}, {known.repeats} runs"
     chosen = tuple(note for note in made[0][0].notes if note.startswith("no plan given"))
     model = ("every figure is of a model, simulated in virtual time",) if simulated else ()
     return Repeats(what, tuple(made), (*model, *chosen))

@@ -43,7 +43,7 @@ def blocks(about: About, metrics: Metrics, findings: tuple[Finding, ...], first:
 
 
 def title(about: About) -> str:
-    return f"agentx report: {about.trace or 'unknown trace'} on {about.target or 'unknown target'}"
+    return f"agentx report: {about.title}"
 
 
 def state_text(about: About, metrics: Metrics) -> str:
