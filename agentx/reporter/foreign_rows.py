@@ -8,6 +8,7 @@ in the row, tokens of a chunk are not. What was asked for is told only through t
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import accumulate
@@ -19,11 +20,14 @@ from agentx.errors import BadInput
 from agentx.frames import Tear
 from agentx.recorder.imports.instants import count, mapping, number, of_number, text
 from agentx.recorder.imports.source import lines, parse
+from agentx.replayer.exchange import MAX_MESSAGE, told_failure
 from agentx.reporter.findings import CUT
 from agentx.trace_bodies import Invalid
+from agentx.wire.reply import ServerError
 
 PHASES = {"profiling": "measure", "warmup": "warmup"}
 UNTOLD = "untold"  # in `Attempt.extra`: fields that must hold a number and of which nothing is known
+LONGEST = 1e15  # ms that a time may have: what is longer is none
 _CANCELLED = 499  # the status that AIPerf gives to a request that it cancelled itself
 _KINDS = (  # parts of the names of exceptions, as AIPerf tells them, and the kind of failure that they are here
     ("Cancel", CUT),
@@ -40,9 +44,10 @@ _KINDS = (  # parts of the names of exceptions, as AIPerf tells them, and the ki
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One request. `due`, `start`, `ack`, `end` in ns since the epoch; `ttft`, `latency`, `gaps` in seconds.
+    """One request. `due`, `start`, `ack`, `end` in ns since the epoch; `ttft`, `latency` in seconds, `gaps` in ms.
 
-    `own_counts`: the lengths are of the client's tokenizer, since the server told no usage.
+    `length`: of the prompt by the client's count. `own_counts`: the lengths are of the client's tokenizer, since the
+    server told no usage.
     """
 
     session: str
@@ -60,7 +65,8 @@ class Row:
     end: int
     ttft: float | None
     latency: float | None
-    gaps: tuple[float, ...]
+    gaps: array[float]
+    length: int | None
     prompt: int | None
     completion: int | None
     own_counts: bool
@@ -122,6 +128,7 @@ def _row(value: Any) -> Row:
         ttft=_seconds(metrics, "time_to_first_token"),
         latency=_seconds(metrics, "request_latency"),
         gaps=_gaps(metrics),
+        length=own_prompt if own_prompt is not None else _tokens(metrics, "error_isl"),
         prompt=prompt if server else own_prompt,
         completion=came if server else own_came,
         own_counts=not server and own_came is not None,
@@ -164,14 +171,17 @@ def _milliseconds(value: Any, name: str) -> float:
     return found / 1000
 
 
-def _gaps(metrics: Mapping[str, Any]) -> tuple[float, ...]:
+def _gaps(metrics: Mapping[str, Any]) -> array[float]:
     name = "inter_chunk_latency"
     value = _value(metrics, name, "ms")
     if value is None:
-        return ()
+        return array("d")
     if not isinstance(value, list):
         raise Invalid(f"{name}: {value!r:.40} is not a list of milliseconds")
-    return tuple(_milliseconds(gap, name) for gap in value)
+    if not set(map(type, value)) <= {int, float} or not all(0 <= gap < LONGEST for gap in value):
+        for gap in value:
+            _milliseconds(gap, name)  # names the first that is none
+    return array("d", value)
 
 
 def _tokens(metrics: Mapping[str, Any], name: str) -> int | None:
@@ -199,7 +209,7 @@ def _failure(told: Mapping[str, Any], error: Any) -> tuple[Failure | None, int |
     name, message = text(said, "type") or "", text(said, "message") or ""
     code = said.get("code")
     status = code if type(code) is int and 400 <= code < 600 and code != _CANCELLED else None
-    words = f"{name}: {message}" if name and message else name or message
+    words = (f"{name}: {message}" if name and message else name or message)[:MAX_MESSAGE]
     if told.get("was_cancelled") is True or code == _CANCELLED:
         return Failure(CUT, words or "cancelled by the client"), None
     if told.get("context_overflow_skip") is True:
@@ -207,7 +217,7 @@ def _failure(told: Mapping[str, Any], error: Any) -> tuple[Failure | None, int |
     if error is None:
         return None, None
     if status is not None:
-        return Failure("http", words), status
+        return told_failure(ServerError(None, words), "http"), status
     return Failure(next((kind for part, kind in _KINDS if part in name), "protocol"), words), None
 
 
@@ -241,7 +251,8 @@ def attempts_of(rows: Iterable[Row], zero: int) -> Iterator[Attempt]:
 def _attempt(row: Row, zero: int, play: int, turn: int, attempt: int, lane: int, worker: int) -> Attempt:
     sent = (row.start - zero) / 1e9
     asked = row.asked if row.asked is not None else row.completion
-    untold = [*(["isl"] if row.prompt is None else []), *(["osl"] if row.asked is None else [])]
+    length = row.prompt if row.prompt is not None else row.length
+    untold = [*(["isl"] if length is None else []), *(["osl"] if row.asked is None else [])]
     return Attempt(
         session=row.session,
         play=play,
@@ -253,7 +264,7 @@ def _attempt(row: Row, zero: int, play: int, turn: int, attempt: int, lane: int,
         phase=row.phase,
         due=sent if row.due is None else (row.due - zero) / 1e9,
         sent=sent,
-        isl=row.prompt or 0,
+        isl=length or 0,
         osl=asked or 0,
         first_byte=None if row.ack is None else (row.ack - zero) / 1e9,
         first=None if row.ttft is None else sent + row.ttft,
@@ -275,7 +286,7 @@ def _chunks(row: Row) -> tuple[Chunk, ...]:
     if row.ttft is None:
         return ()
     if row.gaps:
-        times = accumulate(row.gaps, initial=row.ttft)
-        return tuple(Chunk(round(at * 1e6), None) for at in times)
+        times = accumulate(row.gaps, initial=row.ttft * 1000)
+        return tuple(Chunk(round(at * 1000), None) for at in times)
     alone = row.latency == row.ttft
     return (Chunk(round(row.ttft * 1e6), row.completion),) if alone else ()

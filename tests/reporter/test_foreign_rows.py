@@ -73,6 +73,7 @@ def test_a_reply_in_one_chunk_has_its_tokens(tmp_path):
     ("error", "metadata", "kind", "status"),
     [
         ({"code": 503, "type": "Service Unavailable", "message": "busy"}, {}, "http", 503),
+        ({"code": 400, "message": "maximum context length is 10 tokens"}, {}, "overflow", 400),
         ({"type": "ClientConnectorError", "message": "no"}, {}, "refused", None),
         ({"type": "ServerTimeoutError", "message": "slow"}, {}, "stall", None),
         ({"type": "ServerDisconnectedError", "message": "gone"}, {}, "closed", None),
@@ -88,6 +89,11 @@ def test_a_failure_has_a_kind(tmp_path, error, metadata, kind, status):
     (one,) = attempts(tmp_path, row(error=error, metadata=metadata))
     assert one.failure is not None
     assert (one.failure.kind, one.status) == (kind, status)
+
+
+def test_a_failed_prompt_has_the_length_that_the_client_counted(tmp_path):
+    (one,) = attempts(tmp_path, row(error={"message": "broke"}, error_isl=17))
+    assert (one.isl, one.prompt_tokens, one.extra) == (17, None, {UNTOLD: ["osl"]})
 
 
 def test_plays_lanes_turns_and_tries(tmp_path):
