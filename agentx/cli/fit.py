@@ -29,6 +29,7 @@ the spec does not reproduce, is said on stderr and in the spec.
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("trace", metavar="TRACE", type=Path, help="a trace, or its JSON Lines form")
     parser.add_argument("-o", "--out", metavar="OUT", type=Path, required=True, help="the spec to write (.yaml)")
+    parser.add_argument("--force", action="store_true", help="overwrite OUT")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -36,6 +37,8 @@ def run(args: argparse.Namespace) -> int:
 
     if args.out.suffix != ".yaml":
         raise BadInput("a spec's name ends in .yaml", file=args.out, hint="give -o such a name")
+    if args.out.exists() and not args.force:  # a spec is edited by hand
+        raise BadInput("exists already", file=args.out, hint="--force overwrites it")
     fitted = _fit(args.trace)
     spec = load_spec(args.out, text=fitted.text({}))
     missed = _missed(spec, fitted)

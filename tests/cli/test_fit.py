@@ -138,5 +138,17 @@ def test_mistakes_are_one_line(out: str, told: str, tmp_path: Path, capsys: pyte
     assert not (tmp_path / out).exists()
 
 
+def test_a_spec_that_may_have_been_edited_is_not_written_over(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trace, out = write(tmp_path / "a.trace", linear(0)), tmp_path / "mine.yaml"
+    out.write_text("edited by hand")
+    assert main(["fit", str(trace), "-o", str(out)]) == 2
+    assert "exists already (--force overwrites it)" in capsys.readouterr().err
+    assert main(["fit", str(trace), "-o", str(out), "--force"]) == 2
+    assert "has no turn" in capsys.readouterr().err  # it was asked to, and went on
+    assert out.read_text() == "edited by hand"
+
+
 def test_examples_are_shown() -> None:
     assert "agentx fit a.trace -o mine.yaml" in fit.EPILOG
