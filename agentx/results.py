@@ -233,6 +233,8 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Any], Tear | None]:
 
 def _settings(folder: Path) -> dict[str, Any]:
     path = folder / SETTINGS
+    if folder.is_file():
+        raise BadInput("is a file, a run folder is needed", file=folder, hint="'agentx replay -o' makes one")
     if not folder.is_dir():
         raise BadInput("no such run folder", file=folder)
     if not path.exists():

@@ -130,6 +130,7 @@ def test_a_lost_record_unbalances_the_books() -> None:
     ("make", "message"),
     [
         (lambda f: None, "no such run folder"),
+        (lambda f: f.write_text("a trace"), "is a file, a run folder is needed"),
         (lambda f: f.mkdir(), "this folder is not a run: it has no run.json"),
         (lambda f: (f.mkdir(), (f / "run.json").write_text("{")), "cannot be read"),
         (lambda f: (f.mkdir(), (f / "run.json").write_text("[]")), "is not a JSON object"),

@@ -47,6 +47,7 @@ def run(args: argparse.Namespace) -> int:
 
     if args.out.exists() and not args.force:
         raise BadInput("exists already", file=args.out, hint="--force overwrites it")
+    args.out.parent.mkdir(parents=True, exist_ok=True)  # what cannot be is known before the minutes of fitting
     found = calibrate(
         args.runs, predict=args.predict, hold_out=args.hold_out, target=_described(args.target), told=_say
     )

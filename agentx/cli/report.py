@@ -76,8 +76,9 @@ def _text(found: Report, *, full: bool, markdown: bool) -> str:
 
 
 def write_page(file: str, text: str) -> None:
-    """Raises BadInput where it cannot be written."""
+    """Write it, and make its folder. Raises BadInput where that cannot be."""
     try:
+        Path(file).parent.mkdir(parents=True, exist_ok=True)
         Path(file).write_text(text, encoding="utf-8")
     except OSError as error:
         raise BadInput(f"cannot be written: {error.strerror}", file=file) from None

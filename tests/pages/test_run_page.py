@@ -89,7 +89,9 @@ def test_the_verb_writes_it(ran: RunResults, tmp_path: Path, capsys: pytest.Capt
     out = tmp_path / "run.html"
     assert main(["report", str(ran.folder), "--html", str(out), "--json"]) == 3  # its objective is missed
     assert json.loads(capsys.readouterr().out) == document(out.read_text(encoding="utf-8"))
-    assert main(["report", str(ran.folder), "--html", str(tmp_path / "no" / "x.html")]) == 2
+    assert main(["report", str(ran.folder), "--html", str(tmp_path / "new" / "x.html")]) == 3
+    assert (tmp_path / "new" / "x.html").read_bytes() == out.read_bytes()
+    assert main(["report", str(ran.folder), "--html", str(out / "x.html")]) == 2
     assert "cannot be written" in capsys.readouterr().err
 
 
