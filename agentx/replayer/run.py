@@ -11,9 +11,10 @@ import secrets
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec
 
 from aiohttp import ClientSession
 
@@ -40,29 +41,7 @@ from agentx.replayer.wires import Wire
 from agentx.results import RunResults, read_results
 from agentx.wire.history import TEXT_WIRES
 
-
-def replay(
-    trace: str | Path | None = None,
-    *,
-    plan: Plan | str | Path | None = None,
-    target: str | None = None,
-    out: str | Path | None = None,
-    sets: Sequence[str] = (),
-    salt: str | None = None,
-    cold: bool = False,
-    order_from: str | Path | None = None,
-    workers: int = 1,
-    ray: str | None = None,
-    progress: bool = False,
-    signals: bool = False,
-    watch: Watch | None = None,
-) -> RunResults:
-    """Replay a trace and return the run, which is also in the folder `out`. See `areplay`."""
-    run = areplay(
-        trace, plan=plan, target=target, out=out, sets=sets, salt=salt, cold=cold, order_from=order_from,
-        workers=workers, ray=ray, progress=progress, signals=signals, watch=watch,
-    )  # fmt: skip
-    return asyncio.run(run)
+P = ParamSpec("P")
 
 
 async def areplay(
@@ -112,6 +91,20 @@ async def areplay(
         async with serving(order, progress=progress) as served:
             await _run(order, served, options)
     return read_results(folder)
+
+
+def _waited_for(run: Callable[P, Coroutine[Any, Any, RunResults]]) -> Callable[P, RunResults]:
+    """The same, for a caller without an event loop: it takes what `run` takes and returns when that has ended."""
+
+    @wraps(run)
+    def replay(*args: P.args, **kwargs: P.kwargs) -> RunResults:
+        return asyncio.run(run(*args, **kwargs))
+
+    replay.__name__ = replay.__qualname__ = "replay"
+    return replay
+
+
+replay = _waited_for(areplay)
 
 
 async def _run(order: Order, served: Serving, options: Options) -> None:
