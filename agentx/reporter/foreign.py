@@ -84,7 +84,8 @@ def read_foreign(found: Artifacts) -> RunResults:
     attempts = tuple(attempts_of(rows, zero))
     samples = samples_in(found.scrapes, found.slices, zero)
     plays = tuple(_plays(attempts, sizes))
-    lacks = tuple(_lacks(rows, summary is not None, bool(samples), len(plays) < len(_keys(attempts))))
+    unsized, summed = len(plays) < len(_keys(attempts)), not found.scrapes.exists()
+    lacks = (*_lacks(rows, summary is not None, unsized), *_lacks_of_server(bool(samples), summed))
     return RunResults(
         folder=found.rows.parent,
         settings=_settings(summary or {}, rows, lacks),
@@ -200,7 +201,7 @@ def _told(summary: Json, rows: int, lacks: Sequence[str]) -> str:
     )
 
 
-def _lacks(rows: Sequence[Row], summary: bool, counters: bool, unsized: bool) -> Iterator[str]:
+def _lacks(rows: Sequence[Row], summary: bool, unsized: bool) -> Iterator[str]:
     done = [row for row in rows if row.failure is None]
     yield "what was sent (so no possible and ideal reuse)"
     yield "tokens of a chunk"
@@ -208,8 +209,6 @@ def _lacks(rows: Sequence[Row], summary: bool, counters: bool, unsized: bool) ->
     yield "GPUs"
     if not summary:
         yield "how the run was set up and whether it came to its end (no profile_export_aiperf.json)"
-    if not counters:
-        yield "the server's counters (no server_metrics_export)"
     if unsized:
         yield "how many turns sessions have (inputs.json would say), so of those there are no jobs"
     for many, what in (
@@ -220,6 +219,14 @@ def _lacks(rows: Sequence[Row], summary: bool, counters: bool, unsized: bool) ->
     ):
         if many:
             yield what.format(counted(many, "request"))
+
+
+def _lacks_of_server(counters: bool, summed: bool) -> Iterator[str]:
+    """`summed`: counters are slices that were summed up, and not scrapes."""
+    if not counters:
+        yield "the server's counters (no server_metrics_export)"
+    elif summed:
+        yield "what the server counted before the first scrape of the measured phase (its .jsonl would say)"
 
 
 def _notes(summary: Json, rows: Sequence[Row]) -> Iterator[str]:

@@ -126,6 +126,7 @@ def test_counters_stand_beside_the_requests(tmp_path):
     assert found.metrics.reuse.counters.share == 0.75
     assert found.metrics.reuse.counters.difference == 0
     assert "counters (no server" not in found.about.foreign
+    assert "before the first scrape" in found.about.foreign
 
 
 def test_a_summary_that_counts_otherwise_is_said(tmp_path):
