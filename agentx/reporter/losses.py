@@ -23,7 +23,7 @@ from agentx.results import RunResults
 
 if TYPE_CHECKING:
     from agentx.reporter.losses_graves import Grave
-    from agentx.reporter.losses_shadow import Found, Pool
+    from agentx.reporter.losses_shadow import Found, Pool, Request, StandIns
 
 AttemptKey = tuple[str, int, int, int]  # session, play, turn, attempt
 
@@ -148,7 +148,27 @@ def shadowed(run: RunResults, sent: Sequence[Attempt], ideal: Ideal, pool: Pool 
 
     Raises what reading the trace raises.
     """
-    from agentx.reporter.losses_shadow import Shadow, StandIns, requests_of
+    from agentx.reporter.losses_shadow import Shadow
+
+    requests, stand_ins = resent(run, sent, ideal)
+    found: dict[AttemptKey, Found] = {}
+    for server in range(run.addresses):
+        places = [place for place, attempt in enumerate(sent) if run.server_of(attempt.lane) == server]
+        seen = Shadow(ideal.page, pool).play([requests[place] for place in places], stand_ins)
+        for place, each in zip(places, seen, strict=True):
+            each.lost = tuple(grave._replace(by=places[grave.by]) for grave in each.lost)
+            found[_key(sent[place])] = each
+    return found
+
+
+def resent(
+    run: RunResults, sent: Sequence[Attempt], ideal: Ideal, *, keep: bool = False
+) -> tuple[list[Request], StandIns]:
+    """The requests `sent` as a shadow wants them; with `keep` their prompts are made once, and held.
+
+    Raises what reading the trace raises.
+    """
+    from agentx.reporter.losses_shadow import StandIns, requests_of
     from agentx.run_reuse import as_played
     from agentx.trace import read_trace
     from agentx.wire.salting import namespace, salting
@@ -162,15 +182,7 @@ def shadowed(run: RunResults, sent: Sequence[Attempt], ideal: Ideal, pool: Pool 
         for name, play in {(attempt.session, attempt.play) for attempt in sent}
     }
     stand_ins = StandIns(ideal.template, run.settings["plan"].get("messages", "plain"))
-    found: dict[AttemptKey, Found] = {}
-    for server in range(run.addresses):
-        places = [place for place, attempt in enumerate(sent) if run.server_of(attempt.lane) == server]
-        own = [sent[place] for place in places]
-        seen = Shadow(ideal.page, pool).play(requests_of(own, sessions, stand_ins, salts), stand_ins)
-        for attempt, each in zip(own, seen, strict=True):
-            each.lost = tuple(grave._replace(by=places[grave.by]) for grave in each.lost)
-            found[_key(attempt)] = each
-    return found
+    return requests_of(sent, sessions, stand_ins, salts, keep=keep), stand_ins
 
 
 def _turn_loss(attempt: Attempt, ideal: int, cached: int, found: Found) -> TurnLoss:

@@ -12,6 +12,7 @@ import hashlib
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache as made_once
 from functools import partial
 
 import numpy as np
@@ -70,6 +71,7 @@ class Found:
 
 
 Make = Callable[[], bytes]  # a prompt's ids: made when it is sent, forgotten when it is over
+Request = tuple[Attempt, Make, bytes]  # and its namespace
 
 
 @dataclass(slots=True)
@@ -138,14 +140,17 @@ class StandIns:
 
 
 class Shadow:
-    """Plays a run's attempts through both caches, in the order of their own times."""
+    """Plays a run's attempts through both caches, in the order of their own times.
 
-    def __init__(self, page: int, pool: Pool | None) -> None:
-        self._all = RadixCache(UNLIMITED, page)
+    With `pool_alone` there is no unlimited one: what was computed, and lost, is not asked.
+    """
+
+    def __init__(self, page: int, pool: Pool | None, *, pool_alone: bool = False) -> None:
+        self._all = None if pool_alone else RadixCache(UNLIMITED, page)
         self._graves = Graves()
         self._limited = None if pool is None else pool.cache(self._graves)
 
-    def play(self, requests: Sequence[tuple[Attempt, Make, bytes]], stand_ins: StandIns) -> list[Found]:
+    def play(self, requests: Sequence[Request], stand_ins: StandIns) -> list[Found]:
         """(attempt, its ids, namespace) of each request that the server took -> what each found."""
         made = [_Request(*request) for request in requests]
         steps = (self._computed, self._over, self._sent, self._admitted)
@@ -157,7 +162,8 @@ class Shadow:
 
     def _sent(self, one: _Request, number: int, stand_ins: StandIns) -> None:
         one.ids = one.make()
-        one.found.computed = self._all.match(one.ids, one.length - 1, one.namespace).device
+        if self._all is not None:
+            one.found.computed = self._all.match(one.ids, one.length - 1, one.namespace).device
 
     def _admitted(self, one: _Request, number: int, stand_ins: StandIns) -> None:
         cache = self._limited
@@ -166,14 +172,16 @@ class Shadow:
         match = cache.match(one.ids, one.length - 1, one.namespace)
         held = match.device + match.host
         one.found.held = held
-        one.found.lost = tuple(self._graves.of(one.ids, held, one.found.computed))
+        if self._all is not None:
+            one.found.lost = tuple(self._graves.of(one.ids, held, one.found.computed))
         one.lease, one.found.given = _opened(cache, one)
 
     def _computed(self, one: _Request, number: int, stand_ins: StandIns) -> None:
-        everything, _ = _opened(self._all, one)
-        if everything is not None:
-            self._all.checkpoint(everything, one.length)
-            self._all.release(everything)
+        if self._all is not None:
+            everything, _ = _opened(self._all, one)
+            if everything is not None:
+                self._all.checkpoint(everything, one.length)
+                self._all.release(everything)
         cache = self._limited
         if cache is None:
             return
@@ -213,11 +221,13 @@ def requests_of(
     sessions: Mapping[str, Session],
     stand_ins: StandIns,
     salts: Mapping[tuple[str, int], tuple[Salting, bytes]],
-) -> list[tuple[Attempt, Make, bytes]]:
-    """`salts`: of each play, its salting and its namespace."""
-    made: list[tuple[Attempt, Make, bytes]] = []
+    *,
+    keep: bool = False,
+) -> list[Request]:
+    """`salts`: of each play, its salting and its namespace. With `keep` a prompt is made once for several plays."""
+    made: list[Request] = []
     for attempt in sent:
         salting, namespace = salts[attempt.session, attempt.play]
         make = partial(stand_ins.prompt, sessions[attempt.session], attempt.turn, salting)
-        made.append((attempt, make, namespace))
+        made.append((attempt, made_once(make) if keep else make, namespace))
     return made

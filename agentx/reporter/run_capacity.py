@@ -17,7 +17,7 @@ from agentx.core import Attempt
 from agentx.errors import BadInput
 from agentx.reporter.capacity_engine import capacities
 from agentx.reporter.capacity_text import Memory
-from agentx.reporter.losses import Losses, pool_facts, shadowed
+from agentx.reporter.losses import Losses, pool_facts, resent
 from agentx.reporter.observed import Ideal
 from agentx.reporter.table import Block, Heading, Lines, Table
 from agentx.results import RunResults
@@ -71,17 +71,17 @@ def _engine(run: RunResults, sent: Sequence[Attempt], ideal: Ideal) -> tuple[tup
     prompts = sum(attempt.prompt_tokens or attempt.isl for attempt in sent)
     if not sent or not prompts or prompts > ENOUGH or run.addresses > 1:
         return ()
-    from agentx.reporter.losses_shadow import Pool  # numpy: only when it is wanted
+    from agentx.reporter.losses_shadow import Pool, Shadow  # numpy: only when it is wanted
 
+    try:
+        requests, stand_ins = resent(run, sent, ideal, keep=True)  # ENOUGH tokens of four bytes each
+    except (BadInput, OSError, KeyError):
+        return ()
     points = []
     for size in capacities(ideal.curve, _at_one_time(sent)):
-        try:
-            found = shadowed(run, sent, ideal, Pool(size, ideal.page))
-        except (BadInput, OSError, KeyError):
-            return ()
+        found = Shadow(ideal.page, Pool(size, ideal.page), pool_alone=True).play(requests, stand_ins)
         given = sum(
-            min(each.given or 0, (one.prompt_tokens or one.isl) - 1)
-            for one, each in zip(sent, found.values(), strict=True)
+            min(each.given or 0, (one.prompt_tokens or one.isl) - 1) for one, each in zip(sent, found, strict=True)
         )
         points.append((size, given / prompts))
     return tuple(points)
