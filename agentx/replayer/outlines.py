@@ -22,7 +22,7 @@ from agentx.reuse import PrefixTree, Walk
 from agentx.trace import read_trace
 
 MOST_TURNS = 500_000  # that are held in memory
-LANE_TURNS = 300  # that a lane sends at most: an hour of agents has fewer, an hour of short calls tells no more
+LANE_TURNS, TURNS, LEAST_TURNS = 300, 1200, 40  # that a lane, all of them, and a lane at least may send: enough to tell
 
 
 @dataclass(slots=True)
@@ -48,7 +48,8 @@ class Outlines:
 
     def _play(self, settings: EngineSettings, lanes: int, draw: int) -> Rough:
         plan = self.order.plan
-        rules = replace(plan.rules, lanes=lanes, turns=min(plan.rules.turns or LANE_TURNS, LANE_TURNS))
+        most = min(LANE_TURNS, max(LEAST_TURNS, TURNS // lanes))
+        rules = replace(plan.rules, lanes=lanes, turns=min(plan.rules.turns or most, most))
         if rules.start is not None:
             rules = replace(rules, start=replace(rules.start, seed=plan.seed + draw))
         running = max(settings.scheduler.max_running, 2 * lanes)  # a limit below the load is another question
