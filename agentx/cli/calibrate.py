@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--force", action="store_true", help="overwrite TARGET")
     parser.add_argument("--predict", metavar="RUN", type=Path, help="a run of the same server with another cache")
     parser.add_argument(
-        "--hold-out", metavar="SHARE", type=float, default=0.25, help="of the sessions (default 0.25; 0: none)"
+        "--hold-out", metavar="SHARE", type=float, default=0.25, help="of the sessions (default: %(default)s; 0: none)"
     )
     parser.add_argument(
         "--target", metavar="TARGET", help="a target of kind engine that describes the server's cache and scheduler"

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentx import catalog
-from agentx.cli.generate import add_sets, count
+from agentx.cli.generate import add_sets
+from agentx.cli.numbers import count
 from agentx.errors import EXIT_BAD_INPUT, EXIT_GATE, EXIT_OK
 
 if TYPE_CHECKING:
@@ -34,7 +35,9 @@ what recorders get wrong: coarse clocks, copies, overlaps, pauses of many hours,
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("what", metavar="SPEC|TRACE", help="a workload's name, a spec's path, or a trace")
-    parser.add_argument("--seed", type=int, default=0, help="of the sessions made from a spec (default 0)")
+    parser.add_argument(
+        "--seed", type=int, default=0, metavar="N", help="of the sessions made from a spec (default: %(default)s)"
+    )
     enough = f"at least {LEAST} and {ENOUGH_TURNS:,} calls, at most {MOST:,}"
     parser.add_argument("--sessions", type=count, metavar="N", help=f"made from a spec (default: {enough})")
     add_sets(parser)

@@ -6,6 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from agentx.cli.numbers import count
 from agentx.errors import EXIT_OK, BadInput
 
 EPILOG = """examples:
@@ -20,20 +21,14 @@ What is left keeps its identities. What was dropped, and why, goes to stderr.
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("trace", metavar="TRACE", type=Path, help="a trace, or its JSON Lines form")
     parser.add_argument("-o", "--out", metavar="OUT", type=Path, required=True, help="the trace to write")
-    parser.add_argument("--sessions", type=_count, metavar="N", help="keep the first N sessions")
-    parser.add_argument("--turns", type=_count, metavar="N", help="keep the first N turns of each session")
+    parser.add_argument("--sessions", type=count, metavar="N", help="keep the first N sessions")
+    parser.add_argument("--turns", type=count, metavar="N", help="keep the first N turns of each session")
     parser.add_argument(
         "--max-context",
-        type=_count,
+        type=count,
         metavar="TOKENS",
         help="end a thread, and what waits for it, before the first turn of more tokens (prompt and reply)",
     )
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
-    return int(text)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -36,7 +36,7 @@ SETS = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the agents (default 0)")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the agents (default: %(default)s)")
     parser.add_argument("-o", "--out", metavar="DIR", help="keep the trace and the two run folders there")
 
 

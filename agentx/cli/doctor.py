@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("target", metavar="TARGET", help="a URL, a target's name or a path")
     parser.add_argument("--plan", metavar="PLAN", help="the plan that it is to be fit for (default: one session)")
     parser.add_argument("--sessions", type=int, metavar="N", help="how many sessions at a time (load.sessions)")
-    parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
+    parser.add_argument("--json", action="store_true", help="one JSON document (schema agentx/doctor/1)")
     parser.add_argument(
         "--set", dest="sets", action="append", default=[], metavar="KEY.PATH=VALUE",
         help="override one key of the plan, or with target.KEY of the target",

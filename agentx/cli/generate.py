@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from agentx import catalog
+from agentx.cli.numbers import count
 from agentx.errors import BadInput
 
 EPILOG = """examples:
@@ -22,7 +23,9 @@ The same spec, seed and number of sessions give the same bytes on every machine.
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("spec", metavar="SPEC", help="a workload's name ('agentx list workloads') or a path")
     parser.add_argument("-o", "--out", metavar="OUT", required=True, help="the trace to write (.trace, or .jsonl)")
-    parser.add_argument("--seed", type=int, default=0, help="which of the population's traces (default 0)")
+    parser.add_argument(
+        "--seed", type=int, default=0, metavar="N", help="which of the population's traces (default: %(default)s)"
+    )
     parser.add_argument("--sessions", type=count, metavar="N", help="how many sessions (default: what the spec says)")
     parser.add_argument("--workers", type=count, default=1, metavar="N", help="processes; the bytes are the same")
     add_sets(parser)
@@ -32,13 +35,6 @@ def add_sets(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--set", dest="sets", action="append", default=[], metavar="KEY.PATH=VALUE", help="override one key of the spec"
     )
-
-
-def count(text: str) -> int:
-    """An argument that is a whole number of at least 1."""
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
-    return int(text)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agentx.cli.numbers import count
 from agentx.errors import EXIT_OK, BadInput
 
 if TYPE_CHECKING:
@@ -27,18 +28,16 @@ EPILOG = """examples:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("trace", metavar="TRACE", type=Path, help="a trace, or its JSON Lines form")
     parser.add_argument("--compare", metavar="OTHER", type=Path, help="a second trace, to hold against the first")
-    parser.add_argument("--html", metavar="OUT", type=Path, help="write the summary and its plots as one HTML file")
+    parser.add_argument("--html", metavar="FILE", type=Path, help="write the summary and its plots as one HTML file")
     cache = parser.add_argument_group("the capacity curve: how much a cache of each size could reuse")
-    cache.add_argument(
-        "--at-once", metavar="N", type=_whole, help="sessions at a time (default: as they arrive, or 16)"
-    )
-    cache.add_argument("--page", metavar="P", type=_whole, default=1, help="tokens of a page (default 1)")
+    cache.add_argument("--at-once", metavar="N", type=count, help="sessions at a time (default: as they arrive, or 16)")
+    cache.add_argument("--page", metavar="P", type=count, default=1, help="tokens of a page (default: %(default)s)")
     cache.add_argument(
         "--reach", metavar="SHARE", type=_share, action="append", default=[], help="0 to 1: what it needs"
     )
-    cache.add_argument("--kv-bytes", metavar="B", type=_whole, help="bytes of KV per token on one rank, to print GB")
+    cache.add_argument("--kv-bytes", metavar="B", type=count, help="bytes of KV per token on one rank, to print GB")
     cache.add_argument(
-        "--ranks", metavar="R", type=_whole, default=1, help="ranks that hold a copy or part (default 1)"
+        "--ranks", metavar="R", type=count, default=1, help="ranks that hold a copy or part (default: %(default)s)"
     )
     cache.add_argument(
         "--engine", action="store_true", help="run the engine's cache at eight sizes too (--html: always)"
@@ -46,12 +45,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="one JSON document (agentx/inspect/1, inspect-compare/1)")
     form.add_argument("--canonical", action="store_true", help="the trace itself as canonical JSON Lines")
-
-
-def _whole(text: str) -> int:
-    if not text.isascii() or not text.isdecimal() or not 0 < int(text) <= 1 << 40:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 on")
-    return int(text)
 
 
 def _share(text: str) -> float:

@@ -25,7 +25,7 @@ def add_shared(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--order-from", metavar="RUN", help="send in the order of this run of the same trace (lockstep)"
     )
-    parser.add_argument("--json", action="store_true", help="print one JSON document in place of the report")
+    parser.add_argument("--json", action="store_true", help="one JSON document in place of the report")
     parser.add_argument("--slo", dest="slo", action="append", default=[], metavar="NAME=LIMIT,...", help=SLO_HELP)
     parser.add_argument(
         "--repeats", type=int, metavar="N", help="how many runs, in run-1 to run-N of the folder (repeats)"

@@ -47,7 +47,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--max-tokens", type=int, default=2048, metavar="N", help="of a reply, thinking included (default: %(default)s)"
     )
-    parser.add_argument("--set", dest="sets", action="append", default=[], metavar="KEY=VALUE", help="of the target")
+    parser.add_argument(
+        "--set",
+        dest="sets",
+        action="append",
+        default=[],
+        metavar="KEY.PATH=VALUE",
+        help="override one key of the target",
+    )
     parser.add_argument("--strict", action="store_true", help="with --compare: any broken problem is exit code 3")
     parser.add_argument("--json", action="store_true", help="one JSON document")
 

@@ -49,8 +49,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--set",
         action="append",
         default=[],
-        metavar="KEY=VALUE",
-        help="override one key of the target; may be repeated",
+        metavar="KEY.PATH=VALUE",
+        help="override one key of the target",
     )
     parser.add_argument(
         "--replies",

@@ -75,4 +75,4 @@ def test_sessions_must_be_a_count(sessions: str, capsys: pytest.CaptureFixture[s
     with pytest.raises(SystemExit) as caught:
         main(["generate", "coding-agent", "-o", "a.trace", f"--sessions={sessions}"])
     assert caught.value.code == 2
-    assert f"'{sessions}' is not a whole number of at least 1" in capsys.readouterr().err
+    assert f"should be a whole number from 1 to 10^12, not '{sessions}'" in capsys.readouterr().err
