@@ -18,11 +18,11 @@ from typing import Any, NamedTuple
 from agentx.core import Attempt, Play
 from agentx.errors import BadInput
 from agentx.frames import open_for_reading
-from agentx.recorder.imports.instants import count, listing, mapping, number, text
+from agentx.recorder.imports.instants import count, listing, mapping, number
 from agentx.recorder.imports.source import parse
 from agentx.reporter.findings import counted
 from agentx.reporter.foreign_counters import samples_in
-from agentx.reporter.foreign_rows import Row, attempts_of, read_rows, second_zero
+from agentx.reporter.foreign_rows import Row, attempts_of, read_rows, second_zero, text
 from agentx.reporter.throughput import MEASURED
 from agentx.results import SETTINGS, RunResults, read_results
 
@@ -159,8 +159,8 @@ def _settings(summary: Json, rows: Sequence[Row], lacks: Sequence[str]) -> dict[
     """What of a run's settings is known, by the names that a run of agentx gives to them."""
     config = mapping(summary.get("input_config"))
     endpoint, data = mapping(config.get("endpoint")), mapping(next(iter(listing(config.get("datasets"))), None))
-    models = [mapping(one).get("name") for one in listing(mapping(config.get("models")).get("items"))]
-    urls = [url for url in listing(endpoint.get("urls")) if isinstance(url, str)]
+    models = [text(mapping(one), "name") for one in listing(mapping(config.get("models")).get("items"))]
+    urls = [url for one in listing(endpoint.get("urls")) if (url := text({"url": one}, "url")) is not None]
     trace = text(data, "path", "name", "format")
     settings: dict[str, Any] = {
         "foreign": _told(summary, len(rows), lacks),
@@ -238,7 +238,8 @@ def _notes(summary: Json, rows: Sequence[Row]) -> Iterator[str]:
         yield f"The summary counts {told:g} answered requests, the rows {mine}: some are missing, or of another run."
     marks = mapping(summary.get("metadata"))
     if marks.get("submission_valid") is False:
-        why = ", ".join(map(str, listing(marks.get("submission_invalid_reasons")))) or "no reason is given"
+        reasons = [text({"reason": one}, "reason") for one in listing(marks.get("submission_invalid_reasons"))]
+        why = ", ".join(filter(None, reasons)) or "no reason is given"
         yield f"AIPerf marks the run as no valid submission ({why})."
     oracle = number(mapping(summary.get("theoretical_prefix_cache_hit")).get("avg"))
     if oracle is not None:

@@ -14,9 +14,10 @@ from typing import Any, NamedTuple
 from agentx.core import Sample
 from agentx.errors import BadInput
 from agentx.frames import open_for_reading
-from agentx.recorder.imports.instants import listing, mapping, of_number, text
+from agentx.recorder.imports.instants import listing, mapping, of_number
 from agentx.recorder.imports.source import lines, parse
 from agentx.replayer.counters import COUNTERS, GAUGES, VLLM_COUNTERS, VLLM_GAUGES, named, role_in
+from agentx.reporter.foreign_rows import text
 from agentx.wire import metrics
 
 _KNOWN = {series.name for table in (COUNTERS, GAUGES, VLLM_COUNTERS, VLLM_GAUGES) for series in table.values()}

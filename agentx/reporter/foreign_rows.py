@@ -18,7 +18,8 @@ from typing import Any
 from agentx.core import Attempt, Cached, Chunk, Failure
 from agentx.errors import BadInput
 from agentx.frames import Tear
-from agentx.recorder.imports.instants import count, mapping, number, of_number, text
+from agentx.recorder.imports.instants import count, mapping, number, of_number
+from agentx.recorder.imports.instants import text as told_text
 from agentx.recorder.imports.source import lines, parse
 from agentx.replayer.exchange import MAX_MESSAGE, told_failure
 from agentx.reporter.findings import CUT
@@ -137,6 +138,14 @@ def _row(value: Any) -> Row:
         status=status,
         failure=failure,
     )
+
+
+def text(value: Mapping[str, Any], *names: str) -> str | None:
+    """The first of these keys that holds a text, with ? for what a terminal or a file cannot show."""
+    found = told_text(value, *names)
+    if found is None or found.isprintable():
+        return found
+    return "".join(each if each.isprintable() else " " if each.isspace() else "?" for each in found)
 
 
 def _moment(told: Mapping[str, Any], name: str) -> int | None:

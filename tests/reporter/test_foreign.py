@@ -162,6 +162,22 @@ def test_the_verb_writes_every_form(tmp_path, capsys):
     assert "unknown whole jobs" in capsys.readouterr().out
 
 
+def test_hostile_names_are_shown_and_break_nothing(tmp_path, capsys):
+    odd = summary(
+        aiperf_version="\ud800", metadata={"submission_valid": False, "submission_invalid_reasons": ["\x1b[2J"]}
+    )
+    rows = [answered("\ud800\x1b[31m"), row("s", error={"type": "\ud800", "message": "a\nb\x1b[2J"})]
+    folder, table, page = (
+        write(tmp_path / "peer", rows, profile_export_aiperf=odd),
+        tmp_path / "t.csv",
+        tmp_path / "p.html",
+    )
+    assert main(["report", str(folder), "--full", "--export", str(table), "--html", str(page)]) == 0
+    said = capsys.readouterr().out
+    assert "\x1b" not in said + table.read_text() + page.read_text()
+    assert "?: a b?[2J" in said
+
+
 def test_a_comparison_says_who_measured(tmp_path):
     text = compare([[made(tmp_path / "one")], [made(tmp_path / "other")]]).text()
     assert "A: Measured by AIPerf" in text
