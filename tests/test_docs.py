@@ -132,3 +132,13 @@ def test_the_table_of_modules_is_fresh() -> None:
     spec.loader.exec_module(modules)
     text = modules.DOCUMENT.read_text()
     assert text == modules.filled(text)
+
+
+@pytest.mark.parametrize("room", ["replayer", "reporter"])
+def test_where_to_look_names_modules_that_there_are(room: str) -> None:
+    """In the map of the big rooms; what stands in backquotes in its second column is a module, or several by a star."""
+    text = (ROOT / "docs" / "structure.md").read_text()
+    part = text.split(f"\n`{room}/`: ")[1].split("\n`")[0].split("\n## ")[0]
+    named = re.findall(r"`([a-z_]+\*?)`", "".join(line.split("|")[2] for line in part.splitlines() if line[:1] == "|"))
+    assert len(named) > 20
+    assert [name for name in named if not list((ROOT / "agentx" / room).glob(f"{name}.py"))] == []
