@@ -87,7 +87,8 @@ def compare(
     fewer sides or more than 26, for a price that is not above 0, for a folder that is no run or is given twice, and for
     no such figure.
     """
-    runs = [[side] if isinstance(side, RunResults | Path | str) else list(side) for side in sides]
+    alone = isinstance(sides, RunResults | Path | str)  # a name is a sequence too, of letters
+    runs = [] if alone else [[side] if isinstance(side, RunResults | Path | str) else list(side) for side in sides]
     if len(runs) < 2 or not all(runs):
         raise BadInput("two sides are needed, each of at least one run")
     if len(runs) > len(string.ascii_uppercase):

@@ -110,7 +110,7 @@ def test_markdown_holds_the_same_table(made):
     assert "| TTFT p50, s | 1.00 | 2.00 | x2.00 | 1.00 | 2.00 | x2.00 |" in markdown
 
 
-@pytest.mark.parametrize("sides", [[], [[]], [["x"]], [["x"], []]])
+@pytest.mark.parametrize("sides", [[], [[]], [["x"]], [["x"], []], "xy"])
 def test_too_few_sides(sides):
     with pytest.raises(BadInput, match="two sides are needed"):
         compare(sides)
