@@ -77,7 +77,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     sets = sets_of(args)
     if args.dry_run:
-        return _forecast(args, sets)
+        return _dry_run(args, sets)
     if args.forecast is not None:
         from agentx.reporter.forecasts import load_forecast
 
@@ -95,12 +95,12 @@ def run(args: argparse.Namespace) -> int:
     return _replay(args, sets) if code is None else code
 
 
-def _forecast(args: argparse.Namespace, sets: list[str]) -> int:
-    from agentx.replayer.forecast import forecast
+def _dry_run(args: argparse.Namespace, sets: list[str]) -> int:
+    from agentx.replayer.dry_run import dry_run
 
     if args.find is not None or args.knobs or args.order_from is not None:
         raise BadInput("--dry-run is of one run by its plan, without --find, --sweep and --order-from")
-    found = forecast(args.trace, plan=args.plan, target=args.target, sets=sets)
+    found = dry_run(args.trace, plan=args.plan, target=args.target, sets=sets)
     print(json.dumps(asdict(found), indent=1) if args.json else found.text())
     return EXIT_OK
 

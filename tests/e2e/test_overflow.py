@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from making import header, linear
 
-from agentx.replayer.forecast import forecast
+from agentx.replayer.dry_run import dry_run
 from agentx.replayer.run import replay
 from agentx.replayer.simulate import simulate
 from agentx.reporter.reporting import report
@@ -54,7 +54,7 @@ def test_policies(trace: Path, tmp_path: Path, policy: str, turns: list[int], sh
     if shape == "plain":
         played = [one.session for one in replayed.attempts]
         assert [played.count("long"), played.count("short")] == turns
-    told = forecast(trace, sets=sets)
+    told = dry_run(trace, sets=sets)
     assert (told.turns, told.prompt_tokens) == (len(sent(replayed)), sum(prompt or 0 for *_, prompt in sent(replayed)))
     reuse = run_reuse(replayed)
     assert (reuse.drift, reuse.ideal.reused) == (
@@ -74,7 +74,7 @@ def test_skipped_sessions_are_weighed(trace: Path, tmp_path: Path) -> None:
     assert "skipped_sessions" in [one["kind"] for one in found["findings"]]
     words = "1 of 2 sessions, 12 of 15 turns, 88% of the prompt tokens"
     assert any(words in note for note in run.notes)
-    assert words in forecast(trace, sets=sets).text()
+    assert words in dry_run(trace, sets=sets).text()
 
 
 def test_shortened_prompts_are_told(trace: Path, tmp_path: Path) -> None:
@@ -87,4 +87,4 @@ def test_shortened_prompts_are_told(trace: Path, tmp_path: Path) -> None:
     assert reuse.gap.truncation > lost  # what stands behind the cut is met by nothing, either
     assert reuse.gap.total == reuse.possible.reused - reuse.ideal.reused
     assert found["reuse"]["ideal"]["possible_less_ideal"]["truncation_tokens"] == reuse.gap.truncation
-    assert "lose" in forecast(trace, sets=[*SETS, "overflow=truncate"]).text()
+    assert "lose" in dry_run(trace, sets=[*SETS, "overflow=truncate"]).text()

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from agentx.core import Gap, Header, Output
 from agentx.engine.engine import Engine
 from agentx.errors import BadInput
-from agentx.replayer.forecast import forecast
+from agentx.replayer.dry_run import dry_run
 from agentx.replayer.plan import Measure, Plan, load_plan
 from agentx.replayer.simulate import simulate
 from agentx.reporter.repeating import repeat
@@ -218,7 +218,7 @@ def test_a_dry_run_tells_the_turns_and_tokens_of_fixed_work(folder, tmp_path_fac
     if "recorded" in work["load"]:
         work["order"] = "file"
     sets = [f"{key}={value}" for key, value in work.items()]
-    told = forecast(folder / "t.trace", plan=load_plan(), sets=sets)
+    told = dry_run(folder / "t.trace", plan=load_plan(), sets=sets)
     run = simulate(
         folder / "t.trace", plan=load_plan(), sets=sets, out=tmp_path_factory.mktemp("dry") / "run", salt="x"
     )

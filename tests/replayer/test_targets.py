@@ -12,7 +12,7 @@ import pytest
 from agentx import catalog
 from agentx.engine.settings import EngineSettings
 from agentx.errors import BadInput
-from agentx.replayer.forecast import forecast
+from agentx.replayer.dry_run import dry_run
 from agentx.replayer.launch_recipe import host_pool, stated_facts, variables_of
 from agentx.replayer.targets import (
     Endpoint,
@@ -184,11 +184,11 @@ LAUNCHED = [entry.name for entry in catalog.entries("targets") if entry.name.sta
 
 
 @pytest.mark.parametrize("name", LAUNCHED)
-def test_a_shipped_recipe_loads_and_can_be_forecast(name, tmp_path):
+def test_a_shipped_recipe_loads_and_can_be_run_dry(name, tmp_path):
     settings = resolve_target(name).settings
     assert isinstance(settings, Launch)
     assert variables_of(settings)[-1].startswith("GLM_5_2") or "SGLANG_IMAGE" in variables_of(settings)
-    found = forecast("coding-agent", target=name, sets=["measure.sessions=1", "target.price.gpu_hour=2"])
+    found = dry_run("coding-agent", target=name, sets=["measure.sessions=1", "target.price.gpu_hour=2"])
     assert found.turns > 0
     assert found.dollars is not None
 

@@ -40,7 +40,7 @@ STATED = "nothing was started: context, pool and page are what the launch target
 
 
 @dataclass(frozen=True, slots=True)
-class Forecast:
+class DryRun:
     """Tokens and turns are those of the measured phase, `warmup` ones apart. `fixed`: they hang on no call time.
 
     `template_known`: `prompt_tokens` holds what the target's chat template adds. `dollars` None: no price, or no GPUs.
@@ -93,20 +93,20 @@ class Forecast:
         return "\n".join(["nothing was sent", told, *(f"  - {note}" for note in self.notes)])
 
 
-def forecast(
+def dry_run(
     trace: str | Path | None = None,
     *,
     plan: Plan | str | Path | None = None,
     target: str | None = None,
     sets: Sequence[str] = (),
-) -> Forecast:
+) -> DryRun:
     """What `replay` with these arguments would send. Raises what it would raise before its first request."""
     with tempfile.TemporaryDirectory(prefix="agentx-") as scratch:
         order = order_of(trace, plan, target, sets, folder=Path(scratch), scratch=Path(scratch), salt="")
         server = asyncio.run(_server(order))
         check_server(order.plan.acceptance, server)
         facts = Facts(order.plan, order.target, order.trace, "", server, None, False, "engine_rules" in server)
-        return _forecast(order, facts)
+        return _planned(order, facts)
 
 
 async def _server(order: Order) -> dict[str, Any]:
@@ -119,7 +119,7 @@ async def _server(order: Order) -> dict[str, Any]:
         return (await facts_of_all(session, settings))[0]
 
 
-def _forecast(order: Order, facts: Facts) -> Forecast:
+def _planned(order: Order, facts: Facts) -> DryRun:
     plan, fates, seen, passed = facts.plan, fates_of(facts), Counter[str](), Counter[str]()
 
     def fate(session: Session, turn: int) -> Fate:
@@ -134,7 +134,7 @@ def _forecast(order: Order, facts: Facts) -> Forecast:
     plays, end = _play(schedule, _call_seconds(order), lambda send: _count(seen, send, fates))
     settings, measure = order.target.settings, plan.measure
     hours, price = (end - schedule.began) / HOUR, settings.price.gpu_hour
-    return Forecast(
+    return DryRun(
         plays=plays,
         turns=seen["turns"],
         prompt_tokens=seen["prompt"],

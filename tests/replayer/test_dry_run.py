@@ -12,7 +12,7 @@ from agentx.core import Gap, Header, Observed, Output
 from agentx.engine.server import running
 from agentx.engine.settings import load_engine
 from agentx.errors import EXIT_OK, BadInput, Unreachable
-from agentx.replayer.forecast import forecast
+from agentx.replayer.dry_run import dry_run
 from agentx.replayer.plan import load_plan
 from agentx.replayer.run import replay
 from agentx.replayer.simulate import simulate
@@ -54,7 +54,7 @@ PLANS = [
 @pytest.mark.parametrize(("sets", "left_out"), PLANS)
 def test_a_fixed_amount_of_work_is_foretold_to_the_token(trace, tmp_path, play, sets, left_out):
     sets = ["gaps.scale=0.01" if play is replay else "gaps.scale=1", *sets]
-    told = forecast(trace, plan=load_plan(), sets=sets)
+    told = dry_run(trace, plan=load_plan(), sets=sets)
     run = play(trace, plan=load_plan(), sets=sets, out=tmp_path / "run", salt="x")
     measured = [attempt for attempt in run.attempts if attempt.phase == "measure"]
     warming = [attempt for attempt in run.attempts if attempt.phase == "warmup"]
@@ -69,21 +69,21 @@ def test_a_fixed_amount_of_work_is_foretold_to_the_token(trace, tmp_path, play, 
 
 def test_duration_and_cost_of_an_engine(trace, tmp_path):
     sets = ["gaps.scale=1", "target.gpus=4", "target.price.gpu_hour=9"]
-    told, run = forecast(trace, sets=sets), simulate(trace, sets=sets, out=tmp_path / "run")
+    told, run = dry_run(trace, sets=sets), simulate(trace, sets=sets, out=tmp_path / "run")
     assert told.seconds == pytest.approx(run.end["at"], rel=0.02)
     assert told.dollars == pytest.approx(told.seconds / 3600 * 4 * 9)
-    assert forecast(trace, sets=sets[:1]).dollars is None
+    assert dry_run(trace, sets=sets[:1]).dollars is None
 
 
 def test_a_server_is_asked_for_its_context(trace):
     settings = load_engine("t", text="agentx: target/1\nkind: engine\n", sets=["context=200"])
     with running(settings) as url:
-        told = forecast(trace, target=url, sets=["gaps.scale=0"])
+        told = dry_run(trace, target=url, sets=["gaps.scale=0"])
     assert (told.overflows, told.template_known) == (14, True)
     assert told.seconds == pytest.approx(2.0 * told.turns + 0.02 * told.output_tokens)  # nothing was recorded
     assert told.dollars is None
     with pytest.raises(Unreachable):
-        forecast(trace, target="http://127.0.0.1:1")
+        dry_run(trace, target="http://127.0.0.1:1")
 
 
 def test_recorded_call_times_are_taken(tmp_path):
@@ -95,12 +95,12 @@ def test_recorded_call_times_are_taken(tmp_path):
     with TraceWriter(tmp_path / "t.trace", Header(name="t", scope="scope")) as writer:
         writer.session(dataclasses.replace(session, turns=tuple(turns)))
     with running(load_engine("t", text="agentx: target/1\nkind: engine\n")) as url:
-        assert forecast(tmp_path / "t.trace", target=url, sets=["gaps.scale=1"]).seconds == pytest.approx(4 + 1 + 4)
+        assert dry_run(tmp_path / "t.trace", target=url, sets=["gaps.scale=1"]).seconds == pytest.approx(4 + 1 + 4)
 
 
 @pytest.mark.parametrize("sets", [["measure=10s"], ["measure={turns: 3}"], ["wire=messages"]])
 def test_work_that_hangs_on_time_is_said_to(trace, sets):
-    told = forecast(trace, plan=load_plan(), sets=sets)
+    told = dry_run(trace, plan=load_plan(), sets=sets)
     assert not told.fixed
     assert "an estimate" in told.text()
 
@@ -116,9 +116,9 @@ def test_the_command_sends_nothing(trace, tmp_path, capsys, monkeypatch):
 
 def test_what_a_run_is_refused_for_is_refused(trace):
     with pytest.raises(BadInput, match="does not go with the wire"):
-        forecast(trace, sets=["history=live-ids"])
+        dry_run(trace, sets=["history=live-ids"])
     with pytest.raises(BadInput, match="decodes without speculation"):
-        forecast(trace, sets=["acceptance.length=2"])
+        dry_run(trace, sets=["acceptance.length=2"])
 
 
 def test_a_dry_run_is_of_one_run(trace, capsys):
