@@ -8,6 +8,7 @@ is known to the byte: its role markers, and the JSON of definitions and calls in
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from typing import NamedTuple
 
 from agentx.core import Piece, Session, Stream
@@ -151,6 +152,7 @@ def template_tokens(template: Template, session: Session, counts: Counts) -> int
     return total + (opens + closes + count - 1 + 2 + WORD - 1) // WORD
 
 
+@cache
 def marker_span(role: str, tokens: int) -> Span:
     return Span((Stream(f"role:{role}", "segment", 0), ""), 0, tokens)
 

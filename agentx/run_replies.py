@@ -15,7 +15,7 @@ from typing import Any
 from agentx.core import Attempt, Piece, Session, Stream
 from agentx.reuse import Live, Walk
 from agentx.reuse_template import Span
-from agentx.wire.history import Generated, Replies, cut_runs, introduced, kept_reply
+from agentx.wire.history import Generated, Replies, cut_runs, kept_reply
 
 Play = tuple[str, int]  # a session's key, and the number of its play
 _Runs = list[tuple[int, int, int]]
@@ -63,10 +63,12 @@ class RunReplies:
 
         return Live(piece, reply)
 
-    def length(self, session: Session, play: int, turn: int) -> int:
-        """Tokens of a prompt as it was sent, without the template's."""
+    def length(self, session: Session, play: int, pieces: Iterable[tuple[int, Piece]]) -> int:
+        """Tokens of a prompt as it was sent, without the template's; `pieces` with the turns that brought them in."""
+        if not self.live:
+            return sum(piece.tokens for _, piece in pieces)
         total = 0
-        for brought, piece in introduced(session, turn):
+        for brought, piece in pieces:
             reply = self._replies.in_place_of((session.key, play), session, brought, piece)
             if reply is None:
                 total += piece.tokens

@@ -125,10 +125,12 @@ def run_reuse(run: RunResults) -> RunReuse:
         Row(attempt, a, b, *kinds[attempt.session][attempt.turn])
         for attempt, a, b in zip(sent, could, ideal, strict=True)
     ]
+    views = (could, short, salted, whole, one, ideal)  # of which some are one and the same
+    sums = {id(view): table(view) for view in {id(view): view for view in views}.values()}
     return RunReuse(
-        ideal=table(ideal),
-        possible=table(could),
-        gap=_gap(table(could), table(short), table(salted), table(whole), table(one), table(ideal)),
+        ideal=sums[id(ideal)],
+        possible=sums[id(could)],
+        gap=_gap(*(sums[id(view)] for view in views)),
         rows=rows,
         curve=capacity_curve(one, page),
         template=template,
@@ -292,8 +294,9 @@ def _lengths(
     for attempt in sent:
         if attempt.prompt_tokens is not None:
             session = sessions[attempt.session]
-            counts = counted(session, introduced(session, attempt.turn), shape)
-            excess = attempt.prompt_tokens - replies.length(session, attempt.play, attempt.turn)
+            pieces = introduced(session, attempt.turn)
+            counts = counted(session, pieces, shape)
+            excess = attempt.prompt_tokens - replies.length(session, attempt.play, pieces)
             definitions = 1 if counts.bare else definition_count(session, counts.definitions)
             row = Lengths(excess, counts.messages, sum(map(len, counts.calls)), definitions, shape == "tools")
             rows.append((attempt, row, counts))

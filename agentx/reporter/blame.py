@@ -10,6 +10,7 @@ what the shadow cache says of it: what was evicted, when, and for whom.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -22,6 +23,7 @@ from agentx.reporter.throughput import MEASURED, cached_tokens
 from agentx.results import RunResults
 
 SLOW = 0.95  # turns above this quantile of the time to the first token are slow
+_AT = itemgetter(0)
 MOST = 200  # slow turns that are taken apart
 LITTLE, PART = 512, 0.05  # computed tokens, and share of those of the stretch, under which a prompt ends no wait
 
@@ -120,7 +122,8 @@ def _slow_turn(one: Attempt, ttft: float, run: _Run) -> SlowTurn:
 
 def _before(one: Attempt, own: float, first: float, run: _Run) -> Iterator[tuple[float, Attempt]]:
     """The requests that got their first token while this one waited, in order, those of little computing left out."""
-    others = [(at, other) for at, other in run.firsts if one.sent < at <= own and at < first and other is not one]
+    begin, end = bisect_right(run.firsts, one.sent, key=_AT), bisect_right(run.firsts, own, key=_AT)
+    others = [(at, other) for at, other in run.firsts[begin:end] if at < first and other is not one]
     sizes = [computed(other) for _, other in others]
     whole = sum(size or 0 for size in sizes) + (computed(one) or 0)
     for (at, other), size in zip(others, sizes, strict=True):

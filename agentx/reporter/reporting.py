@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from agentx.replayer.health import seldom_collecting
 from agentx.replayer.slo import Slo
 from agentx.reporter.about import About, about
 from agentx.reporter.blame import Blame, blame
@@ -95,6 +96,7 @@ class Report:
         }
 
 
+@seldom_collecting()  # of many results: a report makes no cycles worth looking for
 def report(run: RunResults | Path | str, *, price: float | None = None, slo: Slo | None = None) -> Report:
     """The report of a run or of its folder; `price` in dollars per GPU-hour stands for the target's own, `slo` for
     the objectives of the same names in the run's plan.

@@ -151,7 +151,12 @@ def _call(session: Session, turn: int, own: int, place: int) -> Call:
 def counted(session: Session, pieces: Sequence[Brought], shape: Shape) -> Counts:
     """The messages, calls and definitions of a resolved prompt."""
     if shape == "plain":
-        return Counts(len(messages(session, [piece for _, piece in pieces])))
+        count = 0
+        leading: bool | None = None
+        for _, piece in pieces:
+            role, leading = placed(session.segment(piece.segment).layer, leading)
+            count += role is not None
+        return Counts(count)
     made = arranged(session, pieces, shape)
     return Counts(
         sum(one.role is not None for one in made),
