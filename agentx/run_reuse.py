@@ -43,7 +43,7 @@ class TraceFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class Gap:
+class PossibleLessIdeal:
     """Possible less ideal tokens by cause; they sum to it. `template`: tokens of the chat template that are reused,
     which the trace does not have: not above 0. `servers`: shared by sessions that went to different servers."""
 
@@ -80,7 +80,7 @@ class RunReuse:
 
     ideal: ReuseTable
     possible: ReuseTable
-    gap: Gap
+    possible_less_ideal: PossibleLessIdeal
     rows: Sequence[Row]
     curve: Curve
     template: Template
@@ -130,7 +130,7 @@ def run_reuse(run: RunResults) -> RunReuse:
     return RunReuse(
         ideal=sums[id(ideal)],
         possible=sums[id(could)],
-        gap=_gap(*(sums[id(view)] for view in views)),
+        possible_less_ideal=_less(*(sums[id(view)] for view in views)),
         rows=rows,
         curve=capacity_curve(one, page),
         template=template,
@@ -152,13 +152,13 @@ def _kinds(sessions: Mapping[str, Session]) -> dict[str, list[tuple[str, str]]]:
     return found
 
 
-def _gap(
+def _less(
     possible: ReuseTable, short: ReuseTable, salted: ReuseTable, whole: ReuseTable, one: ReuseTable, ideal: ReuseTable
-) -> Gap:
+) -> PossibleLessIdeal:
     """`short`: what is possible of the prompts as played; `one`: the ideal of one cache for all servers; `whole`: that
     with a page of one token."""
     template = whole.by_layer().get("template", (0, 0))[1]
-    return Gap(
+    return PossibleLessIdeal(
         truncation=possible.reused - short.reused,
         salt=short.reused - salted.reused,
         replies=salted.reused - (whole.reused - template),

@@ -23,7 +23,7 @@ from agentx.results import TRACE, RunResults
 from agentx.reuse_template import PLAIN, Template
 
 if TYPE_CHECKING:
-    from agentx.run_reuse import Gap, Row
+    from agentx.run_reuse import PossibleLessIdeal, Row
 
 Key = tuple[str, int, int, int]  # session, play, turn, attempt
 
@@ -56,7 +56,7 @@ class Ideal:
 
     `same_cached` and `same_prompt` go over exactly those responses that tell their cached tokens, so that the
     observed sum can be held against them. `drift`: tokens by which the recomputed prompts miss the server's counts.
-    `gap`: possible less ideal by cause. `rows`: of each measured response that told prompt and cached tokens.
+    `possible_less_ideal`: in tokens, by cause. `rows`: of each measured response that told prompt and cached tokens.
     `curve`: the ideal at each size of a cache, over all prompts that the server took.
     `by_attempt`: the ideal of each request that the server took.
     """
@@ -75,7 +75,7 @@ class Ideal:
     models: int
     literal: bool
     arrivals: bool
-    gap: Gap
+    possible_less_ideal: PossibleLessIdeal
     rows: Sequence[Row]
     curve: Curve
     by_attempt: Mapping[Key, int] = field(default_factory=dict)
@@ -178,7 +178,7 @@ def _ideal(run: RunResults, done: Sequence[Attempt]) -> tuple[Ideal | None, str 
         models=found.facts.models,
         literal=found.facts.literal,
         arrivals=found.facts.arrivals,
-        gap=found.gap,
+        possible_less_ideal=found.possible_less_ideal,
         curve=found.curve,
         rows=[row for row in found.rows if key_of(row.attempt) in mine],
         by_attempt=by_attempt,

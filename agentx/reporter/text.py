@@ -285,23 +285,23 @@ def _reuse_words(found: Reuse) -> list[str]:
     if ideal is not None:
         possible = share(ideal.possible_share)
         words.append(f"Possible by the trace's own identities (pages of 1 token, replies counted): {possible}.")
-        words += _gap_words(ideal)
+        words += _less_words(ideal)
     return words
 
 
-def _gap_words(ideal: Ideal) -> list[str]:
+def _less_words(ideal: Ideal) -> list[str]:
     """Why the ideal is not what is possible, where it is not."""
-    gap = ideal.gap
+    less = ideal.possible_less_ideal
     named = (
-        (gap.truncation, "of history that was dropped to fit"),
-        (gap.salt, "kept apart by the salt"),
-        (gap.replies, "of replies that are not sent back as they were made"),
-        (gap.page, "in pages that are not full"),
-        (gap.servers, "shared by sessions that went to different servers"),
-        (gap.template, "of the chat template, which the trace does not have"),
+        (less.truncation, "of history that was dropped to fit"),
+        (less.salt, "kept apart by the salt"),
+        (less.replies, "of replies that are not sent back as they were made"),
+        (less.page, "in pages that are not full"),
+        (less.servers, "shared by sessions that went to different servers"),
+        (less.template, "of the chat template, which the trace does not have"),
     )
     parts = [f"{count:+,d} {what}" for count, what in named if count]
-    return [f"Possible less ideal: {gap.total:+,d} tokens = {', '.join(parts)}."] if parts else []
+    return [f"Possible less ideal: {less.total:+,d} tokens = {', '.join(parts)}."] if parts else []
 
 
 def _jobs(metrics: Metrics) -> list[Block]:

@@ -84,7 +84,7 @@ def test_shortened_prompts_are_told(trace: Path, tmp_path: Path) -> None:
     assert (found["adjustments"]["shortened_turns"], found["adjustments"]["shortened_tokens"]) == (4, lost)
     assert lost > 0
     assert reuse.possible.tokens - sum(one.prompt_tokens or 0 for one in run.attempts) == lost - reuse.ideal.template
-    assert reuse.gap.truncation > lost  # what stands behind the cut is met by nothing, either
-    assert reuse.gap.total == reuse.possible.reused - reuse.ideal.reused
-    assert found["reuse"]["ideal"]["possible_less_ideal"]["truncation_tokens"] == reuse.gap.truncation
+    assert reuse.possible_less_ideal.truncation > lost  # what stands behind the cut is met by nothing, either
+    assert reuse.possible_less_ideal.total == reuse.possible.reused - reuse.ideal.reused
+    assert found["reuse"]["ideal"]["possible_less_ideal"]["truncation_tokens"] == reuse.possible_less_ideal.truncation
     assert "lose" in dry_run(trace, sets=[*SETS, "overflow=truncate"]).text()

@@ -69,11 +69,11 @@ def test_what_was_eligible_is_what_a_thread_had_before(found: Report) -> None:
 def test_possible_less_ideal_sums_and_has_its_causes(found: Report) -> None:
     ideal = found.metrics.reuse.ideal
     assert ideal is not None
-    assert ideal.gap.total == ideal.possible_cached - ideal.cached
-    assert ideal.gap.salt == 0  # every session once, with the run's salt
-    assert ideal.gap.page > 0
-    assert ideal.gap.replies > 0
-    assert ideal.gap.template < 0
+    assert ideal.possible_less_ideal.total == ideal.possible_cached - ideal.cached
+    assert ideal.possible_less_ideal.salt == 0  # every session once, with the run's salt
+    assert ideal.possible_less_ideal.page > 0
+    assert ideal.possible_less_ideal.replies > 0
+    assert ideal.possible_less_ideal.template < 0
 
 
 SALTS = [
@@ -91,8 +91,8 @@ def test_what_the_salt_keeps_apart(tmp_path: Path, salt: str, sets: list[str], p
     found = report(simulate(tmp_path / "a.trace", out=tmp_path / "run", sets=[f"salt={salt}", *sets]))
     ideal = found.metrics.reuse.ideal
     assert ideal is not None
-    assert (ideal.gap.salt > 0) is parts
-    assert ideal.gap.total == ideal.possible_cached - ideal.cached
+    assert (ideal.possible_less_ideal.salt > 0) is parts
+    assert ideal.possible_less_ideal.total == ideal.possible_cached - ideal.cached
 
 
 def test_nothing_without_an_ideal(run, attempt) -> None:
