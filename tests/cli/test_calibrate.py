@@ -35,7 +35,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_report_and_target(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    out = tmp_path / "node.yaml"
+    out = tmp_path / "new" / "node.yaml"
     assert calibrate.run(arguments(run, "-o", out, "--predict", run)) == 0
     said = capsys.readouterr()
     assert "held-out sessions, which the fit never saw" in said.out
