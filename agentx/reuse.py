@@ -207,7 +207,7 @@ class Walk:
 
     A turn starts from the node where its base left the kept pieces, so its cost is that of what it appends. With
     `possible` it is the trace that is looked at, not what one server is sent: replies count, models are told apart, and
-    tokens that belong to no piece are part of the prompt.
+    tokens that belong to no piece are part of the prompt. Without `forgets` nothing is kept for `forget`.
     """
 
     def __init__(
@@ -222,13 +222,14 @@ class Walk:
         possible: bool = False,
         live: Live | None = None,
         namespace: str | None = None,
+        forgets: bool = True,
     ) -> None:
         self.session, self.tree, self.page = session, tree, page
         self.template, self.shape, self.salting, self.possible = template, shape, salting, possible
         self.live, self.namespace = live, namespace
         self._frames = Frames(template, session, self.spans)
         self._paths: dict[int, tuple[Node, list[_Step]]] = {}  # by turn: where it began, and its way
-        self._fresh: list[tuple[Node, Span]] = []
+        self._fresh: list[tuple[Node, Span]] | None = [] if forgets else None
         self._last: dict[int, int] = {}  # by thread: the turn that was walked last
 
     def turn(self, index: int, cached: int | None = None) -> TurnReuse:
@@ -353,10 +354,15 @@ class Walk:
             yield step.layer, step.tokens
             yield MARKER, step.marker - step.behind
 
+    def close(self) -> None:
+        """No turn follows: let go of what points back here, so that the tree is free as soon as nobody has it."""
+        self.live = None
+        del self._frames
+
     def forget(self) -> None:
         """Remove what only this session can reach; shared content stays for the sessions to come."""
         private = f"{self.session.scope}/{self.session.id}"
-        for node, span in self._fresh:
+        for node, span in self._fresh or ():
             if span.key[0].scope == private:
                 node.children.pop((span.key, span.start), None)
 

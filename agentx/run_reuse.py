@@ -230,6 +230,8 @@ def _walked(sent: Sequence[Attempt], sessions: Mapping[str, Session], make: Make
         if play not in walks:
             walks[play] = make(sessions[attempt.session], attempt)
         yield walks[play].turn(attempt.turn, attempt.cached.tokens if attempt.cached else None)
+    for walk in walks.values():
+        walk.close()
 
 
 def _as_sent(run: RunResults, template: Template, replies: RunReplies, page: int, *, alone: bool = False) -> Make:
@@ -247,6 +249,7 @@ def _as_sent(run: RunResults, template: Template, replies: RunReplies, page: int
             shape=_shape(run),
             salting=salting(*of_play),
             namespace=namespace(*of_play),
+            forgets=False,
         )
         walk.live = replies.of(walk, attempt.play)
         return walk
@@ -257,7 +260,7 @@ def _as_sent(run: RunResults, template: Template, replies: RunReplies, page: int
 def _by_trace() -> Make:
     """By the trace's own identities in the order of this run: a session that is played again meets itself."""
     tree = PrefixTree()
-    return lambda session, _: Walk(session, tree, possible=True)
+    return lambda session, _: Walk(session, tree, possible=True, forgets=False)
 
 
 def _salted(run: RunResults) -> Make:
@@ -267,7 +270,9 @@ def _salted(run: RunResults) -> Make:
 
     def make(session: Session, attempt: Attempt) -> Walk:
         of_play = policy, salt, attempt.session, attempt.play
-        return Walk(session, tree, possible=True, salting=salting(*of_play), namespace=namespace(*of_play))
+        return Walk(
+            session, tree, possible=True, salting=salting(*of_play), namespace=namespace(*of_play), forgets=False
+        )
 
     return make
 
