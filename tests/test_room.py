@@ -98,7 +98,8 @@ def test_shortened_sessions(made: Session, context: int, shape: str):
         assert after.extra.get(LOST, 0) == sum(piece.tokens for piece in was[leading : leading + gone])
         if not room.fits(short, after.index):
             history = was[leading:]
-            alone = Turn(0, 0, Prompt((*was[:leading], *history[-1:])), 0, before.output)
+            kept = (*was[:leading], *history[-1:])
+            alone = Turn(0, 0, Prompt(kept), sum(piece.tokens for piece in kept), before.output)
             lonely = Session("s", (alone,), segments=made.segments, shared=made.shared)
             assert not room.fits(lonely, 0) or not history or shape == "tools"
 

@@ -170,7 +170,7 @@ def test_requests_counters_and_ideal_agree_over_a_drained_run(tmp_path: Path, wi
     [
         (lambda path: None, "no such run folder"),
         (lambda path: path.mkdir(), "not a run"),
-        (lambda path: path.write_text("x"), "no such run folder"),
+        (lambda path: path.write_text("x"), "is a file, a run folder is needed"),
         (lambda path: (path.mkdir(), (path / "run.json").write_text("{")), "cannot be read"),
         (lambda path: (path.mkdir(), (path / "run.json").write_text("{}"), (path / RESULTS).write_bytes(b"")), "empty"),
     ],
