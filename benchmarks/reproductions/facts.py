@@ -76,8 +76,9 @@ def blocks(corpus: Sequence[Answer[Corpus]], alone: Sequence[Figures]) -> list[B
                 "without and with the host tier among them (75.8 and 99.2 % reuse). claude-code-subagents did not meet "
                 "them (357 prompt tokens a reply token, 97.2 % unbounded hit as played). SGLang's usage is what is "
                 "neither free nor evictable, that is, what running requests hold; so the published 35 % is read as a "
-                "peak. The other reading, the mean context of a whole session, was tried before and put aside: three "
-                "sessions then fill the pool, and concurrency 3, which is among the fitted rows, would be in the cliff.",
+                "peak. The other reading, the mean context of a whole session, was tried before and put aside: "
+                "three sessions then fill the pool, and concurrency 3, which is among the fitted rows, would be in the "
+                "cliff.",
             )
         ),
         Table(("fact", "published", "workload"), tuple(rows)),

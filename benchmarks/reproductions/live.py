@@ -108,7 +108,8 @@ def blocks() -> list[Block]:
         "table, foretold or observed, holds that noise, and runs of one kind differ by it. Reuse is the sturdier one.",
         "Where all contexts fit on the two tiers reuse came within two points of what was foretold, and so it did at "
         "four sessions on the device alone; at six, well beyond the cliff, the server kept more. The intervals hold "
-        "10 % of timing error, and nothing of a machine whose speed changes by the minute: of times they are far too narrow here.",
+        "10 % of timing error, and nothing of a machine whose speed changes by the minute: of times they are far too "
+        "narrow here.",
         f"{inside} of {len(told)} figures lie inside their intervals (a forecast that holds what it says: 80 %).",
     ]
     table = [
