@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import count
@@ -361,6 +362,18 @@ async def _listen(runner: web.AppRunner, proxy: Proxy, host: str, port: int) -> 
     try:
         return await loop.create_server(lambda: _Connection(proxy, handlers, loop), host, port, backlog=1024)
     except OSError as error:
-        what = error.strerror or error
-        message = f"cannot listen on {host} port {port}: {what}"
-        raise BadInput(message, hint="--port 0 takes a free port") from None
+        raise _no_place(host, port, error) from None
+
+
+def check_place(host: str, port: int) -> None:
+    """Whether it can be listened on, before anything is made for a recording. Raises BadInput."""
+    try:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        socket.create_server((host, port), family=family).close()
+    except OSError as error:
+        raise _no_place(host, port, error) from None
+
+
+def _no_place(host: str, port: int, error: OSError) -> BadInput:
+    what = error.strerror or error
+    return BadInput(f"cannot listen on {host} port {port}: {what}", hint="--port 0 takes a free port")

@@ -12,7 +12,7 @@ from typing import Any
 from agentx.recorder.capture import recording
 from agentx.recorder.copies import CAUSES, LIMIT, Copies
 from agentx.recorder.profile import Profile
-from agentx.recorder.proxy import serve
+from agentx.recorder.proxy import check_place, serve
 from agentx.recorder.scribe import Scribe
 from agentx.recorder.segments import Durability
 
@@ -46,6 +46,7 @@ async def record(
         "identity": wanted.profile.identity.model_dump(),
         "closed": False,
     }
+    check_place(wanted.host, wanted.port)
     with recording(wanted.folder, {**about, "started": time.time_ns()}, wanted.key_file) as capture:
         copies = Copies(wanted.queue_bytes)
         scribe = Scribe(copies, capture, wanted.durability, wanted.profile.identity.names, warn)

@@ -139,6 +139,7 @@ def test_a_port_in_use(tmp_path: Path) -> None:
     assert process.returncode == 2
     assert f"port {port}" in process.stderr
     assert "--port 0" in process.stderr
+    assert not (tmp_path / "cap").exists()
 
 
 @pytest.mark.parametrize(
