@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from agentx import catalog
 from agentx.cli.generate import add_sets
@@ -21,15 +23,19 @@ if TYPE_CHECKING:
 
 # What is enough to judge: the median of so many calls is within some 1 %, a share of so many sessions within 0.04.
 LEAST, MOST, ENOUGH_TURNS = 500, 20_000, 60_000
+SCHEMA = "agentx/check/1"  # of the document: fields may come, none changes or goes
 
 EPILOG = """examples:
   agentx check coding-agent
   agentx check my.yaml --sessions 5000 --seed 1
   agentx check a.trace
+  agentx check a.trace --json
 
-A spec: exit 0 when every expectation is met, 3 when one is missed; a spec without `expect` is not checked.
-A trace: exit 0, or 2 when a finding makes its numbers wrong. One that was recorded or imported is also looked at for
-what recorders get wrong: coarse clocks, copies, overlaps, pauses of many hours, prompts that are not whole.
+A spec without `expect` is not checked. A trace that was recorded or imported is also looked at for what recorders get
+wrong: coarse clocks, copies, overlaps, pauses of many hours, prompts that are not whole.
+
+exit codes: 0 done; 2 bad input, or a finding that makes a trace's numbers wrong; 3 an expectation of a spec is missed;
+130 interrupted
 """
 
 
@@ -40,18 +46,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     enough = f"at least {LEAST} and {ENOUGH_TURNS:,} calls, at most {MOST:,}"
     parser.add_argument("--sessions", type=count, metavar="N", help=f"made from a spec (default: {enough})")
+    parser.add_argument("--json", action="store_true", help="one JSON document (schema agentx/check/1)")
     add_sets(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     is_trace = catalog.is_path(args.what) and not args.what.endswith(".yaml")
-    return _trace(Path(args.what)) if is_trace else _spec(args)
+    return _trace(Path(args.what), args.json) if is_trace else _spec(args)
 
 
-def _trace(path: Path) -> int:
+def _trace(path: Path, as_json: bool) -> int:
     from agentx.cli.trace_lint import lint
 
     found = lint(path)
+    if as_json:
+        counts = {"trace": str(path), "sessions": found.sessions, "turns": found.turns, "errors": found.errors}
+        _print_json(counts | {"findings": [asdict(finding) for finding in found.findings.values()]})
+        return EXIT_BAD_INPUT if found.errors else EXIT_OK
     for finding in found.findings.values():
         if finding.first.startswith("session "):
             print(f"{finding.level}: {finding.rule}: {finding.count} times, first in {finding.first}")
@@ -70,17 +81,44 @@ def _spec(args: argparse.Namespace) -> int:
     path = catalog.resolve("workloads", args.what)
     spec = load_spec(path, sets=args.sets)
     shared_layers(spec, args.seed)  # raises for layers that leave no room
-    if not spec.expect:
-        print(f"{path.stem}: the spec is well formed; it expects nothing, so its numbers are not checked")
-        return EXIT_OK
     measured = Measured()
+    if not spec.expect:
+        if args.json:
+            _print_json(_document(path, args.seed, measured, []))
+        else:
+            print(f"{path.stem}: the spec is well formed; it expects nothing, so its numbers are not checked")
+        return EXIT_OK
     found = verdicts(spec.expect, measured, _walk(spec, args, measured))
+    if args.json:
+        _print_json(_document(path, args.seed, measured, found))
+        return EXIT_OK if all(verdict.met for verdict in found) else EXIT_GATE
     _table(found)
     missed = [verdict.statistic for verdict in found if not verdict.met]
     outcome = f"missed: {', '.join(missed)}" if missed else "all met"
     made = f"{measured.counts['sessions']} sessions, {measured.counts['turns']} calls, seed {args.seed}"
     print(f"{path.stem}: {len(found)} expectations, {made}: {outcome}")
     return EXIT_GATE if missed else EXIT_OK
+
+
+def _document(path: Path, seed: int, measured: Measured, found: list[Verdict]) -> dict[str, Any]:
+    """`tolerance` is the greatest difference from the target that meets it."""
+    rows = [
+        {
+            "statistic": each.statistic,
+            "target": each.expectation.value,
+            "realised": each.realised,
+            "tolerance": each.expectation.difference,
+            "met": each.met,
+            "source": each.expectation.source,
+        }
+        for each in found
+    ]
+    counts = {"sessions": measured.counts["sessions"], "turns": measured.counts["turns"]}
+    return {"spec": str(path), "seed": seed, **counts, "expectations": rows}
+
+
+def _print_json(document: dict[str, Any]) -> None:
+    print(json.dumps({"schema": SCHEMA, **document}, indent=2))
 
 
 def _walk(spec: WorkloadSpec, args: argparse.Namespace, measured: Measured) -> float | None:

@@ -52,6 +52,9 @@ failed, 5 measurement invalid, 130 interrupted with results written
 """
 
 
+EXIT_CODES = "\nexit codes: 0 done, 2 usage or bad input, 130 interrupted\n"  # of a verb that names no others
+
+
 def parser(verb: str | None) -> argparse.ArgumentParser:
     """The whole parser; only the chosen verb's own arguments are filled in."""
     main = argparse.ArgumentParser(
@@ -70,7 +73,7 @@ def parser(verb: str | None) -> argparse.ArgumentParser:
         if name == verb:
             module = import_module(f"agentx.cli.{module_name}")
             module.add_arguments(sub)
-            sub.epilog = module.EPILOG
+            sub.epilog = module.EPILOG if "exit codes:" in module.EPILOG else module.EPILOG + EXIT_CODES
             sub.set_defaults(run=module.run)
     return main
 

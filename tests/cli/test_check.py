@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -100,3 +101,26 @@ def test_what_is_not_a_trace(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     path.write_text("hello")
     assert main(["check", str(path)]) == 2
     assert "not an agentx trace" in capsys.readouterr().err
+
+
+def test_verdicts_as_one_document(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["check", "coding-agent", "--sessions", "50", "--json", "--set"]
+    assert main([*words, EXPECTS.replace("14400", "900")]) == 3
+    document = json.loads(capsys.readouterr().out)
+    assert (document["schema"], document["sessions"]) == ("agentx/check/1", 50)
+    missed, met = document["expectations"]
+    assert (missed["statistic"], missed["target"], missed["met"]) == ("isl_p50", 900, False)
+    assert missed["tolerance"] == pytest.approx(135)  # 15 % of 900
+    assert missed["realised"] > 900
+    assert (met["statistic"], met["met"], met["source"]) == ("possible_reuse", True, "b")
+    assert main([*words, "expect={}"]) == 0
+    assert json.loads(capsys.readouterr().out)["expectations"] == []
+
+
+def test_findings_as_one_document(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "a.trace"
+    assert main(["generate", "coding-agent", "--sessions", "2", "-o", str(path)]) == 0
+    capsys.readouterr()
+    assert main(["check", str(path), "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert (document["sessions"], document["errors"], document["findings"]) == (2, 0, [])

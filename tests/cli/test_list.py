@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from agentx import catalog
@@ -38,3 +40,11 @@ def test_forecasts_are_listed_from_a_folder(tmp_path, capsys):
     assert main(["list", "forecasts"]) == 2
     assert main(["list", "workloads", str(tmp_path)]) == 2
     assert "only forecasts are listed from a folder" in capsys.readouterr().err
+
+
+def test_a_catalogue_as_one_document(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list", "targets", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["schema"] == "agentx/list/1"
+    assert [each["name"] for each in document["entries"]] == [entry.name for entry in catalog.entries("targets")]
+    assert main(["list", "forecasts", "--json"]) == 2

@@ -19,6 +19,7 @@ def test_every_verb_has_help_that_ends_with_examples(verb: str, capsys: pytest.C
     assert stop.value.code == 0
     text = capsys.readouterr().out
     assert f"agentx {verb}" in text[text.index("example") :]
+    assert "\nexit codes: 0 " in text
 
 
 @pytest.mark.parametrize("words", [[], ["nonsense"], ["inspect"], ["inspect", "--nonsense", "x"]])
