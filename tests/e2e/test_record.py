@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import http.server
-import json
 import os
 import signal
 import socket
@@ -14,18 +13,15 @@ import threading
 import time
 import urllib.request
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import openai
 import pytest
 from capturing import sse
 
 from agentx import catalog
-from agentx.engine.http_script import Rule, Script
 from agentx.engine.server import running
-from agentx.engine.settings import EngineSettings, load_engine
+from agentx.engine.settings import load_engine
 from agentx.recorder.capture_reader import CaptureReader
 from agentx.reuse import possible_by_turn
 from agentx.trace import read_trace
@@ -222,66 +218,6 @@ def test_what_is_recorded_is_what_the_trace_says(tmp_path: Path, engine: str) ->
     observed = [cached for each in usage for _, _, cached in each]
     for index, (could, did) in enumerate(zip(possible, observed, strict=True)):
         assert index % 5 == 0 or could - did == 1
-
-
-TASKS = [f"explore part {number} of the tree and report all of it" for number in range(2)]
-CALLS = [{"name": "Task", "arguments": {"prompt": task}} for task in TASKS]
-DELEGATES = (
-    Rule.model_validate({"contains": "main ask", "text": "I delegate.", "calls": CALLS}),
-    Rule.model_validate({"text": "found it"}),
-)
-
-
-def delegating(url: str, headers: bool) -> None:
-    """An agent whose first reply starts two subagents, which work at the same time for two turns each."""
-    client = openai.OpenAI(base_url=f"{url}/v1", api_key="sk-test-0123456789abcdef")
-    tool: Any = {"type": "function", "function": {"name": "Task", "parameters": {"type": "object"}}}
-
-    def ask(messages: Any, agent: str | None = None) -> Any:
-        extra = {"X-Session-Id": "s", **({"X-Claude-Code-Agent-Id": agent} if agent else {})} if headers else {}
-        made = client.chat.completions.create(
-            model="agentx", messages=messages, max_tokens=200, tools=[tool], extra_headers=extra
-        )
-        return made.choices[0].message
-
-    def work(call: Any) -> str:
-        task = json.loads(call.function.arguments)["prompt"]
-        messages = [{"role": "system", "content": "You explore."}, {"role": "user", "content": task}]
-        messages.append({"role": "assistant", "content": ask(messages, call.id).content})
-        return str(ask([*messages, {"role": "user", "content": "more"}], call.id).content)
-
-    messages: list[Any] = [{"role": "system", "content": "You lead."}, {"role": "user", "content": "main ask"}]
-    reply = ask(messages)
-    with ThreadPoolExecutor(2) as pool:
-        found = list(pool.map(work, reply.tool_calls))
-    results = [
-        {"role": "tool", "tool_call_id": call.id, "content": text}
-        for call, text in zip(reply.tool_calls, found, strict=True)
-    ]
-    ask([*messages, reply.model_dump(exclude_none=True), *results])
-    client.close()
-
-
-@pytest.mark.parametrize(("headers", "known_by"), [(True, "x-session-id"), (False, "linked")])
-def test_parallel_subagents_of_a_real_client(tmp_path: Path, headers: bool, known_by: str) -> None:
-    """R19: one session of three threads, with and without headers; the lead waits for both."""
-    with (
-        running(EngineSettings(), script=Script(DELEGATES, lambda text: None)) as upstream,
-        recording(tmp_path, upstream) as (process, url, _),
-    ):
-        delegating(url, headers)
-        process.send_signal(signal.SIGINT)
-        process.communicate(timeout=20)
-    environment = {**ENVIRONMENT, "AGENTX_KEYS": str(tmp_path / "keys")}
-    words = [*AGENTX, "compile", "cap", "-o", "b.trace"]
-    assert subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, check=False).returncode == 0
-    (session,) = read_trace(tmp_path / "b.trace")
-    assert session.extra["known_by"] == known_by
-    assert [thread.kind for thread in session.threads] == ["main", "subagent", "subagent"]
-    lead, work = [[t for t in session.turns if (t.thread == 0) == main] for main in (True, False)]
-    assert [turn.gap.kind for turn in work if turn.after == (0,)] == ["spawn", "spawn"]
-    last = [max(turn.index for turn in work if turn.thread == thread) for thread in (1, 2)]
-    assert sorted(lead[-1].after) == [0, *sorted(last)]
 
 
 class Anthropic(http.server.BaseHTTPRequestHandler):
