@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from html import escape
 
 from agentx.pages.axes import linear, logarithmic
-from agentx.pages.charts import Dots, Line, dots, lines
+from agentx.pages.charts import Dots, Line, bars, dots, lines
 from agentx.pages.shell import Section, figure, listed, page, table
 from agentx.reporter.compare import Comparison
 from agentx.reporter.compare_figures import TIMES, Measured
+from agentx.reporter.compare_losses import label, losses_lines, losses_table, shown
 from agentx.reporter.compare_pair import Pair, Values
 from agentx.reporter.compare_statistics import typical
 from agentx.reporter.text import number
@@ -46,7 +47,7 @@ def _lead(found: Comparison) -> str:
 
 def _pair(pair: Pair) -> list[Section]:
     name = f"{pair.b.label} / {pair.a.label}"
-    parts = [Section(f"Ratios, {name}", _ratios(pair))]
+    parts = [Section(f"Ratios, {name}", _ratios(pair)), *_losses(pair)]
     for time in TIMES:
         body = _paired(pair, time) if pair.paired else _distributions(pair, time)
         if body:
@@ -64,6 +65,25 @@ def _ratios(pair: Pair) -> str:
     a, b = pair.a.label, pair.b.label
     columns = ("", f"{a}, all", f"{b}, all", f"{b}/{a}, all", f"{a}, same", f"{b}, same", f"{b}/{a}, same")
     return table(columns, rows)
+
+
+def _losses(pair: Pair) -> list[Section]:
+    """What either side lost, cause by cause, in pairs of bars."""
+    a, b = pair.a.label, pair.b.label
+    found = pair.losses
+    told = " ".join(losses_lines(found, a, b))
+    title = f"Reuse that was lost, {b} against {a}"
+    if found.missing:
+        return [Section(title, f"<p>{escape(told)}</p>")]
+    drawn = [
+        (f"{label(row)}, {side}", value)
+        for row in shown(found)
+        for side, value in zip((a, b), row.all.means, strict=True)
+        if value is not None
+    ]
+    rows = losses_table(found, a, b)
+    chart = bars("Lost reuse by cause, mean tokens of a side's runs", "tokens", drawn)
+    return [Section(title, figure(chart, told, rows.columns, rows.rows))]
 
 
 def _cells(values: Values, scale: float) -> tuple[str, str, str]:

@@ -12,7 +12,7 @@ from agentx.pages.run_series import KINDS, TIERS, Through, lanes_of, some, throu
 from agentx.pages.shell import Section, figure, listed, page, table, tiles
 from agentx.reporter.blame_text import clock, sentence
 from agentx.reporter.findings import counted
-from agentx.reporter.losses import CAUSES
+from agentx.reporter.losses import CAUSES, cause_name
 from agentx.reporter.reporting import Report
 from agentx.reporter.text import number, share
 from agentx.reporter.throughput import MEASURED
@@ -20,15 +20,6 @@ from agentx.reporter.turns import turn_times
 from agentx.results import RunResults
 
 TIME = "seconds of the run"
-_CAUSES = {
-    "in_flight": "in flight at the time",
-    "evicted": "evicted (modelled)",
-    "not_backed_up": "evicted without a host copy (modelled)",
-    "host_dropped": "dropped from the host (modelled)",
-    "load_back_refused": "not loaded back (modelled)",
-    "unexplained": "unexplained",
-    "surplus": "surplus above the ideal",
-}
 
 
 def run_page(report: Report, run: RunResults) -> str:
@@ -164,9 +155,9 @@ def _lost(report: Report) -> str:
     losses = report.losses
     if losses.total is None:
         return f"<p>Not split: {escape(losses.missing or 'unknown')}.</p>"
-    rows = [(_CAUSES[cause], float(losses.of(cause) or 0)) for cause in CAUSES if losses.of(cause)]
+    rows = [(cause_name(cause, losses.source), float(losses.of(cause) or 0)) for cause in CAUSES if losses.of(cause)]
     rows.append(("ideal less observed", float(losses.total)))
-    told = [(_CAUSES[cause], losses.of(cause)) for cause in CAUSES]
+    told = [(cause_name(cause, losses.source), losses.of(cause)) for cause in CAUSES]
     return figure(bars("Lost reuse by cause", "tokens", rows), "They sum to ideal less observed, exactly.",
                   ("cause", "tokens"), [*told, ("ideal less observed", losses.total)])  # fmt: skip
 

@@ -62,7 +62,7 @@ def percent(value: float) -> str:
     return f"{value * 100:.1f} %"
 
 
-def _each(a: Side, b: Side) -> Iterator[tuple[str, Measured]]:
+def each_run(a: Side, b: Side) -> Iterator[tuple[str, Measured]]:
     """(name for the reader, run) of all runs."""
     for side in (a, b):
         for number, one in enumerate(side.runs, 1):
@@ -76,14 +76,14 @@ def _mean(side: Side, figure: Callable[[Measured], float | None]) -> float | Non
 
 
 def _unusable(a: Side, b: Side) -> Iterator[Caveat]:
-    for label, one in _each(a, b):
+    for label, one in each_run(a, b):
         for finding in one.findings:
             if finding.kind in UNUSABLE:
                 yield Caveat("unusable", f"{label}: {finding.text}", breaks=True)
 
 
 def _client(a: Side, b: Side) -> Iterator[Caveat]:
-    for label, one in _each(a, b):
+    for label, one in each_run(a, b):
         bound = next((finding for kind in CLIENT for finding in one.findings if finding.kind == kind), None)
         if bound is not None:
             lag = one.metrics.client.send_lag
@@ -95,10 +95,10 @@ def _client(a: Side, b: Side) -> Iterator[Caveat]:
 def _mix(a: Side, b: Side) -> Iterator[Caveat]:
     """Turns that a run of one side answered, and not every run of both."""
     everywhere = a.every & b.every
-    union = set().union(*(one.turns for _, one in _each(a, b)))
+    union = set().union(*(one.turns for _, one in each_run(a, b)))
     share = 1 - len(everywhere) / len(union) if union else 0.0
     if share > MIX_SHOWN:
-        counts = ", ".join(f"{label} {len(one.turns)}" for label, one in _each(a, b))
+        counts = ", ".join(f"{label} {len(one.turns)}" for label, one in each_run(a, b))
         yield Caveat(
             "mix",
             f"Other turns were answered: of {len(union)} in all, {len(everywhere)} in every run ({counts}). The ratio "
@@ -135,7 +135,7 @@ def _missing(one: Measured) -> float | None:
 
 
 def _short(a: Side, b: Side) -> Iterator[Caveat]:
-    counts = {label: (one.metrics.lengths.shorter, one.metrics.completed) for label, one in _each(a, b)}
+    counts = {label: (one.metrics.lengths.shorter, one.metrics.completed) for label, one in each_run(a, b)}
     if not any(shorter for shorter, _ in counts.values()):
         return
     first, second = _mean(a, _missing), _mean(b, _missing)
@@ -204,7 +204,7 @@ def _acceptance(a: Side, b: Side) -> Iterator[Caveat]:
 
 
 def _warm(a: Side, b: Side) -> Iterator[Caveat]:
-    for label, one in _each(a, b):
+    for label, one in each_run(a, b):
         missing, ideal = one.metrics.reuse.missing_to_ideal, one.metrics.reuse.ideal
         if missing is not None and missing < 0 and ideal is not None and ideal.same_prompt:
             share = -missing / ideal.same_prompt
@@ -219,7 +219,7 @@ def _warm(a: Side, b: Side) -> Iterator[Caveat]:
 
 
 def _phases(a: Side, b: Side) -> Iterator[Caveat]:
-    counts = {label: dict(one.metrics.other_phases) for label, one in _each(a, b)}
+    counts = {label: dict(one.metrics.other_phases) for label, one in each_run(a, b)}
     totals = [sum(phases.values()) for phases in counts.values()]
     if any(phases != next(iter(counts.values())) for phases in counts.values()):
         told = "; ".join(
@@ -232,7 +232,7 @@ def _phases(a: Side, b: Side) -> Iterator[Caveat]:
 
 def _fixed_time(a: Side, b: Side) -> Iterator[Caveat]:
     """Runs of a fixed time do as much work as they can: how far each got; and whether they were steady."""
-    runs = [(label, one) for label, one in _each(a, b) if _fixed(one)]
+    runs = [(label, one) for label, one in each_run(a, b) if _fixed(one)]
     if not runs:
         return
     told = "; ".join(f"{label} {one.metrics.completed} turns, {_whole(one)} whole plays" for label, one in runs)
@@ -259,7 +259,7 @@ def _fixed(one: Measured) -> bool:
 
 def _otherwise(a: Side, b: Side) -> Iterator[Caveat]:
     """What one run could not tell and another could."""
-    runs = list(_each(a, b))
+    runs = list(each_run(a, b))
     for kind in OTHERWISE:
         having = {label: one for label, one in runs if any(finding.kind == kind for finding in one.findings)}
         for label, one in having.items():
@@ -269,7 +269,7 @@ def _otherwise(a: Side, b: Side) -> Iterator[Caveat]:
 
 def _order(a: Side, b: Side) -> Iterator[Caveat]:
     """Repeats that were run one side after the other share the server's drift with the change."""
-    starts = sorted((one.run.wall, label[0]) for label, one in _each(a, b))
+    starts = sorted((one.run.wall, label[0]) for label, one in each_run(a, b))
     if len(a.runs) < 2 or len(b.runs) < 2 or any(wall <= 0 for wall, _ in starts):
         return
     order = "".join(label for _, label in starts)

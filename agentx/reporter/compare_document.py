@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from agentx.reporter.compare_caveats import Side
+from agentx.reporter.compare_losses import losses_document
 from agentx.reporter.compare_pair import Pair, Row, Values
 from agentx.reporter.document import spread_document
 from agentx.reporter.metrics import Metrics
@@ -67,6 +68,7 @@ def _pair(pair: Pair) -> dict[str, Any]:
             for name, found in pair.turn_ratios.items()
         },
         "distribution_distance": pair.distances,
+        "losses": losses_document(pair.losses),
     }
 
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import NamedTuple
 
 from agentx.reporter.about import About, about
 from agentx.reporter.cost import Cost, cost_of
 from agentx.reporter.findings import Finding, findings
+from agentx.reporter.losses import Losses, losses_of
 from agentx.reporter.metrics import Metrics, measure
 from agentx.reporter.spread import percentile
 from agentx.reporter.throughput import MEASURED, cached_tokens
@@ -36,6 +37,11 @@ class Measured:
     findings: tuple[Finding, ...]
     turns: Mapping[TurnKey, TurnTimes]
     cost: Cost
+
+    @cached_property
+    def losses(self) -> Losses:
+        """Made when they are asked for: neighbours need none."""
+        return losses_of(self.run, self.metrics)
 
 
 class Figure(NamedTuple):

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from agentx.reporter.compare_caveats import Caveat, Side, distances, result_caveats
 from agentx.reporter.compare_conditions import condition_caveats, same_trace
 from agentx.reporter.compare_figures import FIGURES, RUN_FIGURES, TIMES, Figure, TurnKey
+from agentx.reporter.compare_losses import PairLosses, pair_losses
 from agentx.reporter.compare_statistics import MINIMUM, Estimate, estimate, typical
 from agentx.reporter.spread import Spread, spread
 
@@ -63,6 +64,7 @@ class Pair:
     rows: tuple[Row, ...]
     turn_ratios: dict[str, TurnRatios]
     distances: dict[str, float]
+    losses: PairLosses
     caveats: tuple[Caveat, ...]
 
     @property
@@ -97,6 +99,7 @@ def pair_of(a: Side, b: Side) -> Pair:
         rows=(*(_row(figure, a, b, same) for figure in FIGURES), *_run_rows(a, b)),
         turn_ratios=_turn_ratios(a, b, same),
         distances={} if paired else _distances(a, b),
+        losses=pair_losses(a, b, same if paired else None),
         caveats=tuple(sorted(caveats, key=lambda caveat: not caveat.breaks)),
     )
 

@@ -45,15 +45,34 @@ def estimate(baseline: Sequence[float | None], other: Sequence[float | None], le
     centre = fmean(logs[1]) - fmean(logs[0])
     single = len(baseline) == len(other) == 1
     ratio = (other[0] or 0.0) / (baseline[0] or 1.0) if single else math.exp(centre)
-    if min(map(len, logs)) < MINIMUM:
+    reach = _reach(logs, level)
+    if reach is None:
         return Estimate(ratio)
-    parts = [variance(own) / len(own) for own in logs]
+    return Estimate(ratio, math.exp(centre - reach), math.exp(centre + reach))
+
+
+def difference(
+    baseline: Sequence[float | None], other: Sequence[float | None], level: float = LEVEL
+) -> tuple[float, float] | None:
+    """Welch's t-interval of other less baseline; None where a value is unknown, and where `estimate` has none."""
+    sides = [[value for value in side if value is not None] for side in (baseline, other)]
+    if any(len(own) < len(side) for own, side in zip(sides, (baseline, other), strict=True)):
+        return None
+    reach = _reach(sides, level)
+    centre = 0.0 if reach is None else fmean(sides[1]) - fmean(sides[0])
+    return None if reach is None else (centre - reach, centre + reach)
+
+
+def _reach(sides: Sequence[Sequence[float]], level: float) -> float | None:
+    """Half the width of Welch's interval for the difference of two means."""
+    if min(map(len, sides)) < MINIMUM:
+        return None
+    parts = [variance(own) / len(own) for own in sides]
     error = sum(parts)
     if error <= 0:  # repeats to the last byte: how runs spread was not seen
-        return Estimate(ratio)
-    freedom = error**2 / sum(part**2 / (len(own) - 1) for part, own in zip(parts, logs, strict=True))
-    reach = student_quantile((1 + level) / 2, freedom) * math.sqrt(error)
-    return Estimate(ratio, math.exp(centre - reach), math.exp(centre + reach))
+        return None
+    freedom = error**2 / sum(part**2 / (len(own) - 1) for part, own in zip(parts, sides, strict=True))
+    return student_quantile((1 + level) / 2, freedom) * math.sqrt(error)
 
 
 def student_quantile(p: float, freedom: float) -> float:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from agentx.reporter.compare_caveats import Side
+from agentx.reporter.compare_losses import losses_blocks
 from agentx.reporter.compare_pair import Pair, Row
 from agentx.reporter.compare_statistics import Estimate
 from agentx.reporter.findings import counted
@@ -40,7 +41,7 @@ def _pair(pair: Pair) -> list[Block]:
     if others:
         made += [Heading("Know before use"), Lines(others, bullet=True)]
     made += [Heading(f"{b} / {a}"), _table(pair), Lines(tuple(_words(pair)))]
-    return made
+    return made + losses_blocks(pair.losses, a, b)
 
 
 def _turns(pair: Pair) -> str:

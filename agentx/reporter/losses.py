@@ -9,8 +9,8 @@ which counts against the losses and is never clipped. Without a known pool nothi
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from agentx.core import Attempt
@@ -77,6 +77,16 @@ class Losses:
     sent: tuple[Attempt, ...] = ()
     shadowed: bool = False  # the pool is known
     missing: str | None = None
+
+    @property
+    def source(self) -> str | None:
+        """How the evicted are known: one of SOURCES; None: they are not."""
+        return "modelled" if self.shadowed else None
+
+    def over(self, turns: Set[tuple[str, int, int]]) -> Losses:
+        """Of these turns alone, each (session, play, turn)."""
+        kept = [one for one in self.turns if (one.attempt.session, one.attempt.play, one.attempt.turn) in turns]
+        return replace(self, turns=tuple(kept))
 
     def of(self, cause: str) -> int | None:
         """Tokens of one of CAUSES; None when it is not known."""
@@ -260,14 +270,36 @@ def losses_document(found: Losses) -> dict[str, Any]:
 
 CAUSE_WORDS = {
     "in_flight": "in flight: first computed after this request was sent",
-    "evicted": "evicted, modelled",
-    "not_backed_up": "evicted without a copy on the host, modelled",
-    "host_dropped": "dropped from the host, modelled",
-    "load_back_refused": "on the host and not loaded back, modelled",
+    "evicted": "evicted",
+    "not_backed_up": "evicted without a copy on the host",
+    "host_dropped": "dropped from the host",
+    "load_back_refused": "on the host and not loaded back",
     "unexplained": "unexplained",
     "surplus": "surplus above the ideal",
 }
-_OF_A_HOST = ("not_backed_up", "host_dropped", "load_back_refused")
+CAUSE_NAMES = {
+    "in_flight": "in flight at the time",
+    "evicted": "evicted",
+    "not_backed_up": "evicted without a host copy",
+    "host_dropped": "dropped from the host",
+    "load_back_refused": "not loaded back",
+    "unexplained": "unexplained",
+    "surplus": "surplus above the ideal",
+}
+OF_A_HOST = ("not_backed_up", "host_dropped", "load_back_refused")
+_BY_A_TIER = ("evicted", *OF_A_HOST)
+
+
+def cause_words(cause: str, source: str | None) -> str:
+    """One of CAUSES in a sentence, and how it is known where that can differ."""
+    known = f", {source}" if cause in _BY_A_TIER and source else ""
+    return f"{CAUSE_WORDS[cause]}{known}"
+
+
+def cause_name(cause: str, source: str | None) -> str:
+    """The same in few words."""
+    known = f" ({source})" if cause in _BY_A_TIER and source else ""
+    return f"{CAUSE_NAMES[cause]}{known}"
 
 
 def losses_blocks(found: Losses) -> list[Block]:
@@ -278,8 +310,8 @@ def losses_blocks(found: Losses) -> list[Block]:
     def row(name: str, value: int | None) -> tuple[str, str]:
         return name, "unknown" if value is None else f"{value:,d}"
 
-    shown = [cause for cause in CAUSES if found.of(cause) or cause not in _OF_A_HOST]
-    rows = [row(CAUSE_WORDS[cause], found.of(cause)) for cause in shown]
+    shown = [cause for cause in CAUSES if found.of(cause) or cause not in OF_A_HOST]
+    rows = [row(cause_words(cause, found.source), found.of(cause)) for cause in shown]
     rows.append(row("ideal less observed", found.total))
     note = f"Modelled: {MODELLED}." if found.shadowed else "The pool is not known: nothing is called evicted."
     return [Heading("Reuse that was lost, by cause"), Table(("", "tokens"), tuple(rows)), Lines((note,))]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from agentx.reporter.blame_text import clock, sentence
 from agentx.reporter.goodput_text import value_text, verdict_text
-from agentx.reporter.losses import CAUSE_WORDS, CAUSES, Losses
+from agentx.reporter.losses import CAUSES, Losses, cause_words
 from agentx.reporter.reuse_groups import Grouped
 from agentx.reporter.spread import Rates, Spread
 from agentx.reporter.table import WIDTH, Block, Facts, Heading, Lines, Table, as_text
@@ -166,4 +166,4 @@ def _largest(found: Losses) -> str:
     most = max(sizes, key=lambda cause: sizes[cause])
     if sizes[most] <= 0:
         return f"nothing; ideal less observed is {found.total:,d} tokens"
-    return f"{found.total:,d} tokens, most of them {CAUSE_WORDS[most]}: {sizes[most]:,d}"
+    return f"{found.total:,d} tokens, most of them {cause_words(most, found.source)}: {sizes[most]:,d}"

@@ -31,12 +31,25 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_paired_turns(runs: Path) -> None:
     text = compare_page(compare([[runs / "small"], [runs / "large"]]))
     titles = re.findall(r"<h2>(.*?)</h2>", text)
-    assert titles[:2] == ["Ratios, B / A", "TTFT, B / A"]
+    assert titles[:3] == ["Ratios, B / A", "Reuse that was lost, B against A", "TTFT, B / A"]
     assert titles[-1] == "The comparison in full"
     assert "one pair, 3 sessions: no interval" in text
     dots = re.findall(r"<title>([xyz] turn \d+): ", text)
     assert len(dots) == 3 * 12  # each of 12 turns in TTFT, TPOT and latency
     assert text.index("Know before use") < text.index("Ratios, B / A")
+
+
+def test_where_reuse_was_lost(runs: Path) -> None:
+    """The figures of the page are those of the document."""
+    found = compare([[runs / "small"], [runs / "large"]])
+    text = compare_page(found)
+    (pair,) = found.document()["pairs"]
+    (row,) = (row for row in pair["losses"]["causes"] if row["cause"] == "evicted")
+    before, after = row["all_answered"]["baseline_mean"], row["all_answered"]["other_mean"]
+    assert before > after == 0
+    assert f"<td>evicted</td><td>{before:,.0f}</td><td>0</td><td>-{before:,.0f}</td>" in text
+    assert re.search(rf"<title>evicted, A: {before:,.6g} tokens</title>", text)
+    assert "What was evicted: A modelled, B modelled." in text
 
 
 def test_unpaired_distributions(runs: Path) -> None:

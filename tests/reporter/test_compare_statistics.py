@@ -8,7 +8,7 @@ from statistics import fmean, median
 
 import pytest
 
-from agentx.reporter.compare_statistics import estimate, student_quantile, typical
+from agentx.reporter.compare_statistics import difference, estimate, student_quantile, typical
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference" / "metrics.md"
 
@@ -55,6 +55,23 @@ def test_the_interval_by_hand():
     assert found.ratio == pytest.approx(math.e)
     assert math.log(found.high) == pytest.approx(1 + 2.77645 * math.sqrt(2 / 3), rel=1e-5)
     assert math.log(found.low) == pytest.approx(1 - 2.77645 * math.sqrt(2 / 3), rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "want"),
+    [
+        # means 2 and 12, variance 1 each: as above
+        ([1, 2, 3], [11, 12, 13], (10 - 2.77645 * math.sqrt(2 / 3), 10 + 2.77645 * math.sqrt(2 / 3))),
+        ([1, 2, 3], [0, 0, 0], (-2 - 4.30265 / math.sqrt(3), -2 + 4.30265 / math.sqrt(3))),  # one spread: 2 degrees
+        ([1, 2], [11, 12, 13], None),  # two runs of a side
+        ([5, 5, 5], [7, 7, 7], None),  # no spread was seen
+        ([1, 2, None], [11, 12, 13], None),  # a run does not tell
+        ([], [], None),
+    ],
+)
+def test_the_interval_of_a_difference(a, b, want):
+    found = difference(a, b)
+    assert found == (None if want is None else pytest.approx(want, rel=1e-4))
 
 
 def test_repeats_without_any_spread_give_none():
