@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentx.errors import EXIT_OK, BadInput
 
 if TYPE_CHECKING:
     from agentx.reporter.compare import Comparison
+    from agentx.reporter.compare_recorded import Recorded
     from agentx.reporter.compare_reference import ReferenceComparison
 
 EPILOG = """examples:
@@ -21,15 +23,22 @@ EPILOG = """examples:
   agentx compare before/ after/ --html pair.html               one file with charts; opens offline
   agentx compare before/ after/ --strict --json > compare.json
   agentx compare run/ --reference inferencex-mi325x-glm-5.2-fp8             beside published figures
+  agentx compare b.trace run/                                  a trace beside its replay: was it replayed as recorded
 
 Run repeats in the order A B B A A B: drift of the server then weighs on both sides alike. docs/reference/metrics.md
 defines every figure and every finding.
-exit codes: 0 done, 2 bad input, 5 with --strict when a finding makes a pair not comparable
+exit codes: 0 done, 2 bad input, 5 with --strict when a finding makes a pair not comparable, or a replay is not as
+recorded
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("runs", metavar="RUN", nargs="*", help="run folders, one for each side; the first is A")
+    parser.add_argument(
+        "runs",
+        metavar="RUN",
+        nargs="*",
+        help="run folders, one for each side; the first is A. Or a trace, and a run that played it",
+    )
     parser.add_argument("--a", metavar="RUN", nargs="+", default=[], help="the runs of side A")
     parser.add_argument("--b", metavar="RUN", nargs="+", default=[], help="the runs of side B")
     parser.add_argument("--reference", metavar="NAME", help="published figures ('agentx list references') or a path")
@@ -48,7 +57,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    found = _reference(args) if args.reference is not None or args.row is not None else _compared(args)
+    if args.reference is not None or args.row is not None:
+        found: Comparison | ReferenceComparison | Recorded = _reference(args)
+    elif args.runs and _is_trace(Path(args.runs[0])):
+        found = _recorded(args)
+    else:
+        found = _compared(args)
     if args.json:
         print(json.dumps(found.document(), indent=1, allow_nan=False))
     else:
@@ -65,6 +79,30 @@ def _compared(args: argparse.Namespace) -> Comparison:
         from agentx.pages.compare_page import compare_page
 
         write_page(args.html, compare_page(found))
+    if args.strict:
+        found.check()
+    return found
+
+
+def _is_trace(path: Path) -> bool:
+    """A trace, and not a run's folder or the rows that AIPerf left."""
+    from agentx.frames import MAGIC
+
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        head = file.read(4096)
+    return path.suffix == ".trace" or head.startswith(MAGIC) or b'"frame"' in head.split(b"\n", 1)[0]
+
+
+def _recorded(args: argparse.Namespace) -> Recorded:
+    from agentx.reporter.compare_recorded import compare_recorded
+
+    if len(args.runs) != 2 or args.a or args.b:
+        raise BadInput("a trace stands beside one run that played it", hint="agentx compare TRACE RUN")
+    if args.price is not None or args.decide is not None or args.html is not None:
+        raise BadInput("--price, --decide and --html are for runs against runs")
+    found = compare_recorded(args.runs[0], args.runs[1])
     if args.strict:
         found.check()
     return found
@@ -88,6 +126,13 @@ def _reference(args: argparse.Namespace) -> ReferenceComparison:
 
 def _sides(args: argparse.Namespace) -> list[list[str]]:
     """One list of folders for each side."""
+    for folder in args.runs:
+        if (Path(folder) / "manifest.json").is_file() and not (Path(folder) / "run.json").exists():
+            raise BadInput(
+                "this is a capture, which is private and not played",
+                file=folder,
+                hint="agentx compile makes a trace of it; then: agentx compare TRACE RUN",
+            )
     repeated = [side for side in (args.a, args.b) if side]
     if args.runs and repeated:
         raise BadInput("give either RUN RUN ..., one for each side, or --a RUN ... --b RUN ...")

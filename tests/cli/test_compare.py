@@ -22,7 +22,19 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
             trace.session(linear(6, id=name, fresh=100))
     for name, sets in (("large", []), ("again", []), ("small", ["target.cache.pool=1300"])):
         simulate(folder / "a.trace", out=folder / name, sets=["load.sessions=3", *sets])
+    (folder / "capture").mkdir()
+    (folder / "capture" / "manifest.json").write_text("{}")
     return folder
+
+
+def test_a_trace_beside_its_replay(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", str(runs / "a.trace"), str(runs / "large"), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["schema"], found["turns"], found["answered"]) == ("agentx/compare-recorded/1", 18, 18)
+    # The lengths of this trace are those of its parts, without the template that the engine adds.
+    assert found["template"] == {"per_message": 1, "start": 1}
+    assert main(["compare", str(runs / "a.trace"), str(runs / "large"), "--strict"]) == 5
+    assert "not as recorded: 18 of 18 prompts" in capsys.readouterr().err
 
 
 def test_a_smaller_cache_reuses_less(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -68,6 +80,11 @@ def test_repeats_by_side(runs: Path, capsys: pytest.CaptureFixture[str]) -> None
         (["large", "--b", "small"], "give either RUN RUN"),
         (["large", "large"], "this run is given twice"),
         (["large", "gone"], "no such run folder"),
+        (["a.trace"], "a trace stands beside one run"),
+        (["a.trace", "large", "small"], "a trace stands beside one run"),
+        (["a.trace", "large", "--html", "x"], "are for runs against runs"),
+        (["a.trace", "capture"], "has no run.json"),
+        (["capture", "large"], "this is a capture, which is private and not played"),
     ],
 )
 def test_mistakes_are_one_line(runs: Path, words: list[str], line: str, capsys: pytest.CaptureFixture[str]) -> None:

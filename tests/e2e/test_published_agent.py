@@ -16,12 +16,13 @@ from typing import Any
 
 import pytest
 
-from agentx import read_results, read_trace, replay
+from agentx import read_trace, replay
 from agentx.engine.http_script import Rule, Script
 from agentx.engine.server import running
 from agentx.engine.settings import EngineSettings
 from agentx.recorder.compiling import compile_capture
 from agentx.recorder.weaving import Template
+from agentx.reporter.compare_recorded import compare_recorded
 from agentx.reuse import possible
 
 MINI = os.environ.get("AGENTX_MINI") or shutil.which("mini")
@@ -78,8 +79,9 @@ def test_the_replay_of_a_published_agent_is_what_it_sent(tmp_path: Path, monkeyp
     assert {tool.name for turn in session.turns for tool in turn.tools} == {"bash"}
 
     replay(tmp_path / "a.trace", out=tmp_path / "run", sets=["gaps.scale=0"])
-    attempts = sorted(read_results(tmp_path / "run").attempts, key=lambda attempt: attempt.turn)
-    assert [(attempt.prompt_tokens, attempt.completion_tokens) for attempt in attempts] == lengths
+    found = compare_recorded(tmp_path / "a.trace", tmp_path / "run")
+    assert found.reasons == ()
+    assert (found.prompts.told, found.replies.told, found.cached.told) == (len(RULES),) * 3
     # Possible reuse: what the agent's own server found in its cache, but for the last token of each reply, which has no
     # KV, and the markers of roles, which are the template's.
     found = sum(sum(each["cached_tokens"].values()) for each in sent)
