@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from agentx.cli.address import loopback, port
 from agentx.errors import BadInput
@@ -72,20 +72,22 @@ def _record(wanted: Recording) -> int:
     import asyncio
     import signal
 
-    from agentx.recorder.recording import record, summary
+    from agentx.recorder.recording import record, summary, what_next
 
     def ready(url: str) -> None:
         _say(f"recording {url} -> {wanted.upstream} into {wanted.folder} (private)")
         for line in wanted.profile.setup(url):
             _say(f"  {line}")
+        _say("  end with Ctrl-C")
 
-    async def main() -> dict[str, object]:
+    async def main() -> dict[str, Any]:
         stop = asyncio.Event()
         for number in (signal.SIGINT, signal.SIGTERM):
             asyncio.get_running_loop().add_signal_handler(number, stop.set)
         return await record(wanted, ready=ready, stop=stop, warn=_say)
 
-    for line in summary(asyncio.run(main())):
+    counters = asyncio.run(main())
+    for line in [*summary(counters), what_next(counters, wanted)]:
         _say(line)
     return 0
 

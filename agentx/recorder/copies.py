@@ -52,6 +52,8 @@ class Tally:
     """What the traffic's side counted; bytes are those of bodies."""
 
     exchanges: int = 0
+    calls: int = 0  # of them, on a path that holds model calls
+    answered: int = 0  # of these, with a status of 2xx
     ends: Counter[str] = field(default_factory=Counter)
     request_bytes: int = 0
     response_bytes: int = 0
@@ -115,6 +117,7 @@ class Copy:
         self._copies = copies
         self._exchange = exchange
         self._wanted = opened.wire is not None
+        copies.tally.calls += self._wanted
         self._silent = silent
         self._ended = False
         self._last = b""
@@ -128,6 +131,7 @@ class Copy:
         self._put("asked", None)
 
     def head(self, status: int, headers: Sequence[tuple[str, str]]) -> None:
+        self._copies.tally.answered += self._wanted and 200 <= status < 300
         self._put("head", (status, headers))
 
     def data(self, data: bytes) -> None:

@@ -78,6 +78,8 @@ def closed(scribe: Scribe, copies: Copies) -> dict[str, Any]:
     written, traffic = scribe.stop(), copies.tally
     counters: dict[str, Any] = {
         "exchanges": traffic.exchanges,
+        "calls": traffic.calls,
+        "answered": traffic.answered,
         "ends": {cause: traffic.ends[cause] for cause in CAUSES if traffic.ends[cause]},
         "request_bytes": traffic.request_bytes,
         "response_bytes": traffic.response_bytes,
@@ -95,6 +97,7 @@ def summary(counters: dict[str, Any]) -> list[str]:
     shown = {name: "unknown" if value is None else f"{value:,}" for name, value in counters.items() if name != "ends"}
     lines = [
         f"exchanges   {shown['exchanges']}{f' ({ends})' if ends else ''}",
+        f"calls       {shown['calls']} to a model, {shown['answered']} answered",
         f"recorded    {shown['recorded']}, of which {shown['incomplete']} with something missing",
         f"bodies      {shown['request_bytes']} bytes up, {shown['response_bytes']} bytes down",
         f"capture     {shown['bytes']} bytes",
@@ -105,3 +108,17 @@ def summary(counters: dict[str, Any]) -> list[str]:
             f"{shown['lost_frames']} frames lost in {shown['failures']} failed writes"
         )
     return lines
+
+
+def what_next(counters: dict[str, Any], wanted: Recording) -> str:
+    """What to do with the capture; or, where it holds no answer of a model in this run, why that may be."""
+    if not counters["exchanges"]:
+        names = " or ".join(wanted.profile.environment)
+        return f"nothing came through: is {names} set where the client runs?" if names else "nothing came through"
+    if not counters["calls"]:
+        return f"no model call among them: no path ended in {', '.join(wanted.profile.paths)}"
+    if not counters["answered"]:
+        return f"no call was answered: are upstream and base URL right, with and without /v1? ({wanted.upstream})"
+    key = f" --key {wanted.key_file}" if wanted.key_file is not None else ""
+    folder = wanted.folder
+    return f"next: agentx compile {folder} -o {folder.with_name(folder.name + '.trace')}{key}"

@@ -86,7 +86,10 @@ def test_a_real_client_is_recorded(tmp_path: Path, engine: str, number: signal.S
         process.send_signal(number)
         out, err = process.communicate(timeout=20)
     assert (process.returncode, out) == (0, "")
-    assert err.startswith("exchanges   3 (3 done)\nrecorded    3, of which 0 with something missing\n")
+    assert (
+        "exchanges   3 (3 done)\ncalls       2 to a model, 2 answered\nrecorded    3, of which 0 with something" in err
+    )
+    assert err.endswith("\nnext: agentx compile cap -o cap.trace\n")
     exchanges = list(CaptureReader(tmp_path / "cap"))
     assert [(e.wire, e.status, e.cause) for e in exchanges] == [
         ("chat", 200, "done"), ("chat", 200, "done"), (None, 200, "done"),

@@ -12,7 +12,7 @@ from proxying import body_of, head_of, post, upstream_of
 from agentx.errors import BadInput
 from agentx.recorder.capture_reader import CaptureReader
 from agentx.recorder.profile import Profile
-from agentx.recorder.recording import Recording, record, summary
+from agentx.recorder.recording import Recording, record, summary, what_next
 
 PROFILE = Profile(paths={"/v1/messages": "messages"})
 
@@ -46,6 +46,7 @@ async def run(tmp_path: Path, requests: list[bytes], **more: object) -> tuple[di
 
 async def test_the_counters(tmp_path: Path) -> None:
     counters, warnings = await run(tmp_path, [post("/v1/messages", b"12345"), post("/health", b"1")])
+    assert (counters["calls"], counters["answered"]) == (1, 1)
     assert {key: counters[key] for key in ("exchanges", "ends", "recorded", "not_recorded", "request_bytes")} == {
         "exchanges": 2, "ends": {"done": 2}, "recorded": 2, "not_recorded": 0, "request_bytes": 6,
     }  # fmt: skip
@@ -77,3 +78,20 @@ async def test_a_port_in_use(tmp_path: Path) -> None:
         with pytest.raises(BadInput, match=f"port {port}.*--port 0"):
             await run(tmp_path, [], port=port)
     assert not (tmp_path / "cap").exists()
+
+
+OWN = PROFILE.model_copy(update={"environment": {"ANTHROPIC_BASE_URL": "{url}"}})
+NEXT = [  # exchanges, calls, answered
+    ((3, 2, 1), OWN, None, "next: agentx compile some/cap -o some/cap.trace"),
+    ((3, 2, 1), OWN, Path("k"), "next: agentx compile some/cap -o some/cap.trace --key k"),
+    ((0, 0, 0), OWN, None, "nothing came through: is ANTHROPIC_BASE_URL set where the client runs?"),
+    ((0, 0, 0), PROFILE, None, "nothing came through"),
+    ((3, 0, 0), OWN, None, "no model call among them: no path ended in /v1/messages"),
+    ((3, 2, 0), OWN, None, "no call was answered: are upstream and base URL right, with and without /v1? (http://x)"),
+]
+
+
+@pytest.mark.parametrize(("counts", "profile", "key", "said"), NEXT)
+def test_what_to_do_next(counts: tuple[int, int, int], profile: Profile, key: Path | None, said: str) -> None:
+    counters = dict(zip(("exchanges", "calls", "answered"), counts, strict=True))
+    assert what_next(counters, Recording("test", profile, "http://x", Path("some/cap"), key_file=key)) == said
