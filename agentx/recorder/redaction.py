@@ -26,15 +26,26 @@ class Pattern(NamedTuple):
     expression: re.Pattern[str]
 
 
-_START, _END = r"(?<![A-Za-z0-9_-])", r"(?![A-Za-z0-9_-])"
+# Where a token may begin: not inside a word, but behind an escape ("\\n" in JSON, "%3D", a terminal's colours), whose
+# last letter looks like one. Tool arguments and logs are JSON inside of text.
+_START = (
+    r"(?:(?<![A-Za-z0-9_-])|(?<=\\[abefnrtv0])|(?<=\\u[0-9A-Fa-f]{4})|(?<=\\x[0-9A-Fa-f]{2})|(?<=%[0-9A-Fa-f]{2})"
+    r"|(?<=\[[mK])|(?<=[\[;][0-9]m)|(?<=[\[;][0-9]{2}m))"
+)
+_END = r"(?![A-Za-z0-9_-])"
 
 
 def _token(kind: str, keyword: str, body: str) -> Pattern:
-    return Pattern(kind, keyword, re.compile(_START + f"({body})" + _END))
+    # Its first letters, where they are fixed, are looked for first: the ways in which it may begin take longer to try.
+    head = f"(?={body[:2]})" if body[:2].isalnum() else ""
+    return Pattern(kind, keyword, re.compile(f"{head}{_START}({body}){_END}"))
 
 
-_PEM = r"(-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----(?:.|\n)*?(?:-----END [A-Z ]{0,30}PRIVATE KEY-----|\Z))"
+_PEM = r"(-----BEGIN [A-Z ]{0,30}PRIVATE KEY(?: BLOCK)?-----(?:.|\n)*?(?:-----END [A-Z ]{0,30}PRIVATE KEY|\Z))"
 _AWS = r"(?i)aws_?(?:secret)?_?(?:access)?_?key[\"']?\s{0,9}[=:]\s{0,9}[\"']?([A-Za-z0-9/+=]{40})(?![A-Za-z0-9/+=])"
+_NAME = r"(?:api[_-]?key|access[_-]?key|account[_-]?key|secret|token|passwd|password)"
+_VALUE = r"([^\s\"'$<>{}()\\]{8,})"
+_QUOTE = r"\\{0,7}[\"']"  # in JSON that is inside of JSON, quotes have backslashes
 # Repetitions before a keyword are bounded: an open one would take quadratic time on a long run of letters.
 PATTERNS = (
     Pattern("private-key", "private key", re.compile(_PEM)),
@@ -67,14 +78,27 @@ PATTERNS = (
     _token("jwt", "eyj", r"eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}"),
     Pattern("bearer", "bearer", re.compile(r"(?i)\bbearer\s+([A-Za-z0-9._~+/=-]{16,})")),
     Pattern("url-password", "://", re.compile(r"(?<![a-z0-9])[a-z][a-z0-9+.-]{1,20}://[^\s/:@]{1,200}:([^\s/@]{3,200})@")),
+    Pattern("basic", "basic", re.compile(
+        r"(?i)\bauthorization[\"']?\s{0,9}[:=]\s{0,9}[\"']?basic\s{1,9}([A-Za-z0-9+/]{8,}={0,2})")),
+    Pattern("user-password", "curl", re.compile(
+        r"\bcurl\b[^\n]{0,400}?\s(?:-u|--user)[ =]?[\"']?[^\s:\"']{1,100}:([^\s\"'<]{3,200})")),
     Pattern("assigned", "=", re.compile(
-        r"(?i)(?:api_?key|secret|token|passwd|password)[A-Z0-9_]{0,40}\s{0,9}=\s{0,9}[\"']?([^\s\"'$<>{}()]{8,})")),
+        rf"(?i){_NAME}[A-Z0-9_]{{0,40}}\s{{0,9}}=\s{{0,9}}(?:{_QUOTE})?{_VALUE}")),
     Pattern("assigned", ":", re.compile(
-        r"(?i)[\"'](?:[a-z0-9_-]{0,40}(?:api[_-]?key|secret|token|passwd|password))[\"']\s*:\s*[\"']([^\s\"'$<>{}()]{8,})[\"']")),
+        rf"(?i){_QUOTE}(?:[a-z0-9_-]{{0,40}}{_NAME}){_QUOTE}\s{{0,9}}:\s{{0,9}}{_QUOTE}{_VALUE}{_QUOTE}")),
+    # Without quotes, as YAML and headers have it, a value needs a digit: "password: SecretStr" is code.
+    Pattern("assigned", ":", re.compile(
+        rf"(?i){_NAME}[\"']?[ \t]{{0,9}}:[ \t]{{1,9}}(?:{_QUOTE})?(?=[^\s\d]{{0,80}}\d){_VALUE}")),
     _token("e-mail", "@", r"[A-Za-z0-9._%+-]{1,64}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){1,9}"),
     Pattern("home", "/", re.compile(r"(?:/home/|/Users/)([A-Za-z0-9._-]+)")),
 )  # fmt: skip
-_BASE64 = re.compile(r"(?<![A-Za-z0-9+/=_-])([A-Za-z0-9+/_-]{24,}={0,2})(?![A-Za-z0-9+/=_-])")
+_BREAK = r"(?:(?:\\r)?\\n|\r?\n)[ \t]{0,16}"
+# A run of base64, also one that is wrapped into lines, as `base64` and e-mail write it.
+_BASE64 = re.compile(
+    rf"(?<![A-Za-z0-9+/=_-])((?:[A-Za-z0-9+/_-]{{60,80}}{_BREAK}){{1,10000}}[A-Za-z0-9+/_-]{{1,80}}={{0,2}}"
+    r"|[A-Za-z0-9+/_-]{24,}={0,2})(?![A-Za-z0-9+/=_-])"
+)
+_BREAKS = re.compile(_BREAK)
 _PLACEHOLDER = re.compile(r"<[a-z0-9-]+:[0-9a-f]{12}>")
 _UNCERTAIN = frozenset({"home", "e-mail", "assigned"})  # kinds that are redacted, but are no proof of a secret
 
@@ -119,7 +143,7 @@ def secrets_left(text: str) -> list[str]:
 
 def _hides_a_secret(run: str) -> bool:
     """Whether a run of base64 decodes to text with a secret, at any of the four ways in which it may be aligned."""
-    plain = run.replace("-", "+").replace("_", "/").rstrip("=")
+    plain = _BREAKS.sub("", run).replace("-", "+").replace("_", "/").rstrip("=")
     for skip in range(4):
         part = plain[skip:]
         part = part[: len(part) - (len(part) % 4 == 1)]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import json
+import textwrap
 
 import pytest
 from hypothesis import given
@@ -37,6 +39,11 @@ FRAMES = [
     "Authorization: Bearer {}",
     "{}\n\nand more",
     "é{}é",
+    json.dumps("line\n{}\n"),  # tool arguments are JSON: the letter of an escape stands before the key
+    json.dumps(json.dumps("tab\t{}\r")),
+    json.dumps("\u00e9{}"),
+    "https://h/?a=1%26key%3D{}%26b",
+    "\x1b[01;31m\x1b[K{}\x1b[m\x1b[K",  # a terminal's colours
 ]
 
 
@@ -58,6 +65,36 @@ def test_secrets_in_base64_go(offset: int) -> None:
     assert packed[:16] not in clean
 
 
+@pytest.mark.parametrize("joint", ["\n", "\r\n", "\\n", "\n    "])
+@pytest.mark.parametrize("width", [64, 76])
+def test_secrets_in_base64_that_is_wrapped_go_whole(width: int, joint: str) -> None:
+    """As `base64 FILE` prints it: the rest of a key is on the next lines."""
+    packed = base64.b64encode(b"key: " + SECRETS["anthropic"].encode() * 4).decode()
+    lines = textwrap.wrap(packed, width)
+    clean = Redactor(KEY).redact(f"cat:{joint}{joint.join(lines)}{joint}done")
+    assert [line for line in lines if line[1:] in clean] == []
+    assert clean.endswith("done")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "password: {}",
+        "api_key: '{}'",
+        "x-api-key: {}",
+        'DB_PASSWORD="{}"',
+        '{{"auth": {{"client_secret": "{}"}}}}',
+        '"{{\\"api_key\\": \\"{}\\"}}"',
+        "DefaultEndpointsProtocol=https;AccountKey={}",
+        "Authorization: Basic {}",
+        "curl -s -u admin:{} https://host/",
+        "postgres://admin:{}@host/",
+    ],
+)
+def test_a_value_goes_where_its_name_says_what_it_is(text: str) -> None:
+    assert "hunter2hunter2" not in Redactor(KEY).redact(text.format("hunter2hunter2"))
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -65,6 +102,9 @@ def test_secrets_in_base64_go(offset: int) -> None:
         "sk-learn is a library; ask-me-anything",
         "the token count is 12; tokens: 5",
         "def password(self): return self._password",
+        "password: SecretStr = Field(...)\ntoken: Callable[[], str]",
+        "basic authorization is deprecated",
+        "C:\\notes\\task-notification",
         "deadbeef" * 8,  # a digest
         base64.b64encode(b"just an ordinary sentence in base64, nothing else").decode(),
         "https://example.com/path?x=1",
@@ -104,7 +144,20 @@ def test_redacting_twice_changes_nothing(words: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "piece", ["a", "sk-", "a.", "/home/", "=", "password", "x:", "aws_key", "-----BEGIN PRIVATE KEY"]
+    "piece",
+    [
+        "a",
+        "sk-",
+        "a.",
+        "/home/",
+        "=",
+        "password",
+        "x:",
+        "aws_key",
+        "-----BEGIN PRIVATE KEY",
+        "curl -u ",
+        "A" * 70 + "\n",
+    ],
 )
 def test_long_runs_take_linear_time(piece: str) -> None:
     """Twice the text, some twice the work: counted in steps of the regular expressions' callers, not in seconds."""
