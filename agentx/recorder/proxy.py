@@ -257,9 +257,14 @@ def _pairs(raw: tuple[tuple[bytes, bytes], ...]) -> list[tuple[str, str]]:
 
 
 def _headers(raw: tuple[tuple[bytes, bytes], ...], skip: tuple[str, ...] = ()) -> CIMultiDict[str]:
-    """The headers to pass on. A value that is not UTF-8 is passed as if it were Latin-1, the only way left."""
+    """The headers to pass on. A value that is not UTF-8 is passed as if it were Latin-1, the only way left.
+
+    A name that occurs again is spelled as at first: of two spellings the client library sends the last alone.
+    """
     pairs = [(name.decode("latin-1"), _text(value)) for name, value in raw]
-    return CIMultiDict((name, value) for name, value in passed_on(pairs) if name.lower() not in skip)
+    kept = [(name, value) for name, value in passed_on(pairs) if name.lower() not in skip]
+    spelled = {name.lower(): name for name, _ in reversed(kept)}
+    return CIMultiDict((spelled[name.lower()], value) for name, value in kept)
 
 
 def _text(value: bytes) -> str:

@@ -57,7 +57,9 @@ def record_client(client: Client, capture: Path | str) -> Client:
 
 
 def _base(client: Any) -> str:
-    return str(client.base_url).rstrip("/")
+    """Where the client's calls go, without a password or a query: these may hold credentials."""
+    parts = urlsplit(str(client.base_url))
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path.rstrip('/')}"
 
 
 def _wrap(client: Any, capture: SdkCapture) -> None:

@@ -7,6 +7,7 @@ half-way the file is cut back to its last whole frame; where even that fails, a 
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import time
@@ -42,13 +43,21 @@ class Segments:
         self._dirty = False
 
     def append(self, frames: bytes) -> None:
-        """Write one block of whole frames. Raises OSError when the disk is full or gone."""
+        """Write one block of whole frames. Raises OSError when the disk is full, or the file or the disk is gone."""
+        self._check_there()
         if self._file is None or self._good > self._roll:
             self._next()
         self._write(frames)
         self._dirty = True
         if self._durability == "always":
             self.sync()
+
+    def _check_there(self) -> None:
+        """Raises OSError once the open file was removed: writing into it would go on, and keep nothing."""
+        if self._file is not None and os.fstat(self._file).st_nlink == 0:
+            os.close(self._file)
+            self._file, self._dirty = None, False
+            raise OSError(errno.ENOENT, "its file was removed")
 
     def sync(self) -> None:
         """Force to the disk what was appended. Raises OSError."""
@@ -62,6 +71,7 @@ class Segments:
             self.sync()
 
     def close(self) -> None:
+        self._check_there()
         if self._file is not None:
             try:
                 self.sync()

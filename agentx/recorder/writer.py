@@ -45,6 +45,7 @@ from agentx.recorder.segments import Segments
 
 GROUP = 0.05  # s between two groups: what a killed writer loses at most
 ANCHOR = 60.0  # s between two clock anchors
+CALM = 5.0  # s without a failed write after which all is said to be well: a full disk still takes small groups
 PIECE = 256 << 10  # bytes of a response that are collected before they are written
 MAX_BODY = 256 << 20  # bytes of one body that are kept; what is longer is cut there, and marked
 MAX_CODED = 16 << 20  # bytes of a compressed response, which waits for its end
@@ -81,6 +82,7 @@ class _Live:
     held: int = 0
     times: list[int] = field(default_factory=list)
     response_bytes: int = 0
+    noted: bool = False  # its beginning is on the disk
     why: str = ""  # what is missing of the copy
 
 
@@ -104,6 +106,7 @@ class Writer:
         self._ended = [0, 0]  # exchanges of this group: all, incomplete
         self._anchored: float | None = None
         self._failing = False
+        self._failed_at = 0.0
         self._handlers: dict[str, Callable[[_Live, Event], None]] = {
             "request": self._request,
             "asked": self._asked,
@@ -168,18 +171,25 @@ class Writer:
             self.tally.lost_frames += len(frames)
             self._failed(error)
             return
+        for live in self._live.values():
+            live.noted = True
         self.tally.bytes += len(data)
         self.tally.recorded += ended
         self.tally.incomplete += incomplete
-        if self._failing:
+        if self._failing and time.monotonic() - self._failed_at >= CALM:
             self._failing = False
             self._warn("agentx record: the capture is being written again")
 
     def _failed(self, error: OSError) -> None:
-        """The disk is full or gone: traffic goes on, what was lost is counted and said once."""
+        """The disk is full or gone: traffic goes on, what was lost is counted and said once.
+
+        An exchange whose beginning is lost is given up: what would still come of it belongs to nothing.
+        """
         self.tally.failures += 1
+        self._failed_at = time.monotonic()
         self._parts.forget()
         self._anchored = None
+        self._live = {number: live for number, live in self._live.items() if live.noted}
         for live in self._live.values():
             live.why = live.why or "the disk failed"
         if not self._failing:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -202,6 +203,28 @@ def test_what_cannot_be_copied_goes_on_and_is_said(
         assert one.chat.completions.create(model="m", messages=ASK, max_tokens=2).usage
     assert exchanges(tmp_path / "cap") == []
     assert capsys.readouterr().err.count("could not be recorded") <= 1
+
+
+def test_a_password_in_the_base_url_is_not_in_the_capture(url: str, tmp_path: Path) -> None:
+    place = url.replace("http://", "http://user:hunter2hunter2@") + "?key=hunter3hunter3"
+    one = client(place, tmp_path / "cap")
+    with pytest.raises(openai.OpenAIError):
+        one.chat.completions.create(model="m", messages=ASK, max_tokens=2)
+    assert len(exchanges(tmp_path / "cap")) == 1
+    assert [path for path in (tmp_path / "cap").iterdir() if b"hunter" in path.read_bytes()] == []
+
+
+def test_a_folder_that_goes_away_is_said_and_the_calls_go_on(
+    url: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    one = client(url, tmp_path / "cap")
+    assert one.chat.completions.create(model="m", messages=ASK, max_tokens=2).usage
+    while not list((tmp_path / "cap").glob("seg-*")):
+        pass
+    shutil.rmtree(tmp_path / "cap")
+    assert one.chat.completions.create(model="m", messages=ASK, max_tokens=2).usage
+    sdk_capture.close_captures()
+    assert "its file was removed; traffic goes on, and is NOT RECORDED" in capfd.readouterr().err
 
 
 def test_a_forked_process_records_nothing(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

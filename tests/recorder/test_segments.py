@@ -40,6 +40,19 @@ def test_an_earlier_run_is_never_appended_to(tmp_path: Path) -> None:
     assert [next(iter(FrameReader(path)))[1]["run"] for path in segment_files(tmp_path)] == [1, 2]
 
 
+@pytest.mark.parametrize("close", [False, True])
+def test_a_file_that_was_removed_is_a_failure(tmp_path: Path, close: bool) -> None:
+    """Writing into it would go well, and keep nothing."""
+    segments = Segments(tmp_path, {}, "none")
+    segments.append(encode("gone", {}))
+    (tmp_path / "seg-000001.rec").unlink()
+    with pytest.raises(OSError, match="removed"):
+        segments.close() if close else segments.append(encode("lost", {}))
+    segments.append(encode("later", {}))
+    segments.close()
+    assert [names(path) for path in segment_files(tmp_path)] == [["capture", "later"]]
+
+
 @pytest.mark.parametrize("written", [0, 5])
 def test_a_failed_write_is_cut_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written: int) -> None:
     """The disk fills half-way through a frame: what was there before stays whole, and the next write goes on."""

@@ -151,8 +151,10 @@ def no_space(*_: object) -> int:
 
 
 def test_a_full_disk_loses_its_groups_and_says_so(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agentx.recorder.writer.CALM", 0.0)
     body = json.dumps({"messages": [{"n": n, "text": "y" * 100} for n in range(20)]}).encode()
     bench.call(body, b"one")
+    begun = bench.open()
     bench.writer.group()
     across = bench.open()
     across.request(body[:50])
@@ -163,19 +165,35 @@ def test_a_full_disk_loses_its_groups_and_says_so(bench: Bench, monkeypatch: pyt
         bench.call(body, b"three")
         bench.writer.group()
     across.request(body[50:])
-    across.asked()
-    across.head(200, [])
-    across.end("done")
+    for one in (across, begun):
+        one.asked()
+        one.head(200, [])
+        one.end("done")
     bench.call(body, b"four")
     exchanges = bench.read()
-    assert [(exchange.reply, exchange.body) for exchange in exchanges] == [(b"one", body), (b"four", body)]
+    assert [(exchange.reply, exchange.why) for exchange in exchanges] == [
+        (b"one", ""), (b"", "the disk failed"), (b"four", ""),
+    ]  # fmt: skip
     tally = bench.writer.tally
-    assert (tally.failures, tally.recorded, bench.copies.tally.exchanges) == (2, 3, 5)
-    assert tally.incomplete == 1  # the one that was open across the failure, whose beginning is lost
-    assert bench.reader.fragments > 0
+    assert (tally.failures, tally.recorded, bench.copies.tally.exchanges) == (2, len(exchanges), 6)
+    assert tally.incomplete == 1  # the one that was open across the failure; that whose beginning is lost is none
+    assert bench.reader.fragments == 0
     assert [text.split(":")[1].strip()[:30] for text in bench.warnings] == [
         "the capture cannot be written", "the capture is being written a",
     ]  # fmt: skip
+
+
+def test_a_disk_that_stays_full_is_said_once(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small groups still find room on it now and then."""
+    for _ in range(5):
+        with monkeypatch.context() as patch:
+            patch.setattr(segments_module, "_put", no_space)
+            bench.call(b"{}", b"lost")
+            bench.writer.group()
+        bench.call(b"{}", b"kept")
+        bench.writer.group()
+    assert len(bench.read()) == bench.writer.tally.recorded == 5
+    assert len(bench.warnings) == 1
 
 
 def test_a_bug_ends_the_writing_but_not_the_silence(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
