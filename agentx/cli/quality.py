@@ -55,7 +55,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="KEY.PATH=VALUE",
         help="override one key of the target",
     )
-    parser.add_argument("--strict", action="store_true", help="with --compare: any broken problem is exit code 3")
+    parser.add_argument(
+        "--strict", action="store_true", help="with --compare: any problem that broke, or failed now, is exit code 3"
+    )
     parser.add_argument("--json", action="store_true", help="one JSON document")
 
 
@@ -73,7 +75,7 @@ def _compare(args: argparse.Namespace) -> int:
         print(json.dumps(document(found, before, after), indent=1))
     else:
         sys.stdout.write(text(found, before, after))
-    return EXIT_GATE if found.worse or (args.strict and found.broken) else EXIT_OK
+    return EXIT_GATE if found.worse or (args.strict and (found.broken or found.lost)) else EXIT_OK
 
 
 def _ask(args: argparse.Namespace) -> int:

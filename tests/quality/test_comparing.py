@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,49 @@ def test_none_broken_of_128_still_allows_some() -> None:
     found = compare_quality(quality("a", same), quality("b", same))
     assert found.bound == pytest.approx(0.0231, abs=1e-4)
     assert "0 broken of 128 still allow 2.3 % (95 %, one-sided)" in text(found, quality("a", same), quality("b", same))
+
+
+def both(short: Quality, long: Quality) -> Quality:
+    """The problems of `short`, and those of `long` as their other variant."""
+    others = tuple(replace(one, variant="long") for one in long.outcomes)
+    return Quality(short.folder, {"asked": 2 * len(others)}, (*short.outcomes, *others))
+
+
+def test_two_variants_of_a_problem_are_not_two_problems() -> None:
+    """128 problems asked short and long bound a share as 128 do, not as 256."""
+    same = quality("a", ["right"] * 128)
+    found = compare_quality(both(same, same), both(same, same))
+    assert found.bound == pytest.approx(0.0231, abs=1e-4)
+    shown = text(found, same, same)
+    assert shown.count("0 broken of 128 still allow 2.3 %") == 2
+    assert "256 still" not in shown
+    assert document(found, same, same)["by_variant"]["long"]["problems"] == 128
+
+
+@pytest.mark.parametrize(("broken", "worse"), [(6, False), (7, True)])  # p = 2 x 0.031 and 2 x 0.016
+def test_one_variant_may_be_worse_alone(broken: int, worse: bool) -> None:
+    same = quality("a", ["right"] * 20)
+    after = both(same, quality("b", ["wrong"] * broken + ["right"] * (20 - broken)))
+    found = compare_quality(both(same, same), after)
+    assert found.p == pytest.approx(2 * 2 / 2**broken)
+    assert found.worse is worse
+    assert [part.worse for part in found.parts.values()] == [False, True]
+
+
+def test_where_nothing_was_right_nothing_could_break() -> None:
+    before = quality("a", ["no_answer"] * 5)
+    found = compare_quality(before, before)
+    assert found.bound is None
+    assert document(found, before, before)["broken_share_upper_bound"] is None
+    assert "none was right before, so none could break" in text(found, before, before)
+
+
+def test_what_was_right_and_fails_now_is_said() -> None:
+    before, after = quality("a", ["right", "right", "wrong"]), quality("b", ["right", "failed", "failed"])
+    found = compare_quality(before, after)
+    assert "FAILED NOW         1" in text(found, before, after)
+    assert document(found, before, after)["failed_now"] == [{"id": "p1", "variant": "short"}]
+    assert (found.left_out, len(found.broken)) == (2, 0)
 
 
 def test_other_problems() -> None:
