@@ -7,9 +7,10 @@ the rules that a trace may break and still be read; those for what recorders get
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from agentx.cli.recording_lint import Recording, is_recorded
 from agentx.core import Session, Turn
@@ -52,10 +53,12 @@ def lint(path: Path | str) -> Lint:
     """Read a whole trace and check every session. Raises BadInput for a file whose structure is broken."""
     reader, result, recording = TraceReader(path), Lint(), Recording()
     header = reader.header
+    template = header.provenance.get("template")
+    frame = template if isinstance(template, dict) else {}
     for session in reader:
         result.sessions += 1
         result.turns += len(session.turns)
-        for level, rule, where in _session(session):
+        for level, rule, where in _session(session, frame):
             result.note(level, rule, f"session {session.id}{where}")
         for level, rule, where in recording.add(session) if is_recorded(header) else ():
             result.note(level, rule, f"session {session.id}{where}")
@@ -66,7 +69,8 @@ def lint(path: Path | str) -> Lint:
     return result
 
 
-def _session(session: Session) -> Iterator[tuple[str, str, str]]:
+def _session(session: Session, template: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """`template`: tokens of a `message` and a `prompt` that the recorded server's chat template added, where known."""
     if not session.complete:
         yield "error", "a session is cut short", ""
     if not session.turns:
@@ -75,7 +79,9 @@ def _session(session: Session) -> Iterator[tuple[str, str, str]]:
     sizes: list[tuple[int, int]] = []  # pieces and tokens of each resolved prompt
     for turn in session.turns:
         sizes.append(_prompt_size(session, turn, sizes))
-        for level, rule, detail in _turn(session, turn, sizes[-1][1]):
+        pieces, tokens = sizes[-1]
+        frame = _count(template.get("message")) * pieces + _count(template.get("prompt"))
+        for level, rule, detail in _turn(session, turn, tokens, frame):
             yield level, rule, f" turn {turn.index}{': ' + detail if detail else ''}"
         if turn.thread in started and not turn.after:
             yield "note", "a later turn of a thread waits for nothing", f" turn {turn.index}"
@@ -105,10 +111,15 @@ def _compaction(turn: Turn) -> Iterator[tuple[str, str, str]]:
         yield "note", "a compaction leaves more than its prompt holds", f"{left} tokens, isl {turn.isl}"
 
 
-def _turn(session: Session, turn: Turn, tokens: int) -> Iterator[tuple[str, str, str]]:
+def _count(value: object) -> int:
+    return value if type(value) is int else 0
+
+
+def _turn(session: Session, turn: Turn, tokens: int, frame: int) -> Iterator[tuple[str, str, str]]:
+    """`frame`: as many tokens of the chat template there may be in a prompt, besides its pieces'."""
     if tokens > turn.isl:
         yield "error", "a prompt's pieces hold more tokens than its isl", f"{tokens} in pieces, isl {turn.isl}"
-    if tokens < turn.isl:
+    if tokens < turn.isl - frame:
         yield "note", "a prompt's pieces hold fewer tokens than its isl", f"{turn.isl - tokens} unattributed"
     if not turn.isl:
         yield "error", "a prompt is empty", ""

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Any
 
@@ -28,6 +28,7 @@ RULES = (
     "tools come first, then system texts, then the messages; each tool is an item",
     "what one message holds of one layer is one item; reasoning in a message of the past is no item of its own",
     "arguments of tool calls are compared as they are written in chat and responses, parsed in messages",
+    "calls in responses that follow an assistant's message or call are of the same message",
     "images and files are compared by a digest of their data",
     "a prompt of text or token ids is cut into blocks of 256 characters or 64 ids",
 )
@@ -338,18 +339,25 @@ def argument_texts(arguments: Any) -> tuple[str, ...]:
 def _responses(value: Any) -> Iterator[Item]:
     if isinstance(value, str):
         yield from _user(value)
-        return
-    leading = True
-    for item in value if isinstance(value, list) else []:
-        if not isinstance(item, dict):
-            continue
-        role, kind = item.get("role"), str(item.get("type", "message"))
-        if role in ("system", "developer"):
-            for block in _blocks(item.get("content")):
-                yield _item("system" if leading else "user", "system", [block])
-            continue
-        leading = False
-        yield from response_item(item, kind)
+    elif isinstance(value, list):
+        yield from response_items(entry for entry in value if isinstance(entry, dict))
+
+
+def response_items(entries: Iterable[Mapping[str, Any]]) -> Iterator[Item]:
+    """The items of a prompt's or a reply's entries. A call behind what the assistant said or called is of the same
+    message (`glued`); a second message, or reasoning, begins another."""
+    leading, speaking = True, False
+    for entry in entries:
+        kind = str(entry.get("type", "message"))
+        if entry.get("role") in ("system", "developer"):
+            layer: Layer = "system" if leading else "user"
+            made = [_item(layer, "system", [block]) for block in _blocks(entry.get("content"))]
+        else:
+            leading, made = False, list(response_item(entry, kind))
+        if speaking and kind != "message" and made and made[0].layer == "assistant":
+            made[0] = replace(made[0], glued=True)
+        speaking = bool(made) and made[-1].layer == "assistant"
+        yield from made
 
 
 def response_item(item: Mapping[str, Any], kind: str) -> Iterator[Item]:

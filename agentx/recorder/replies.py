@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from agentx.recorder.canonical import Item, ToolCall, argument_texts, assistant, response_item, tool_calls
+from agentx.recorder.canonical import Item, ToolCall, argument_texts, assistant, response_items, tool_calls
 from agentx.recorder.capture_reader import Chunk, Exchange
 from agentx.recorder.decoding import Undecodable, decoded
 from agentx.wire.sse import SseParser
@@ -283,8 +283,7 @@ def _whole(wire: str, gathering: _Gathering, value: dict[str, Any]) -> None:
 def _reply(wire: str, gathering: _Gathering) -> Reply:
     items: list[Item] = []
     if wire == "responses":
-        for entry in gathering.output:
-            items += response_item(entry, str(entry.get("type", "message")))
+        items += response_items(gathering.output)
         calls = [_response_call(entry) for entry in gathering.output if str(entry.get("type", "")).endswith("_call")]
         size = sum(each.weight for each in items)
     else:

@@ -48,6 +48,16 @@ def last(**change: object) -> Session:
     return replace(SOUND, turns=(*SOUND.turns[:2], replace(SOUND.turns[2], **change)))
 
 
+def test_tokens_of_the_chat_template_are_no_finding(tmp_path: Path) -> None:
+    """Where a trace says what the template added, a prompt's pieces may be that much less than its isl."""
+    for more, found in ((4, 0), (5, 1)):  # a token for each of three pieces, and one for the prompt
+        path = tmp_path / f"{more}.trace"
+        with TraceWriter(path, Header("x", "scope", provenance={"template": {"message": 1, "prompt": 1}})) as writer:
+            turn = SOUND.turns[2]
+            writer.session(replace(SOUND, turns=(*SOUND.turns[:2], replace(turn, isl=turn.isl + more))))
+        assert len(lint(path).findings) == found
+
+
 BROKEN: list[tuple[str, Callable[[], Session], str]] = [
     ("error", lambda: last(isl=18), "a prompt's pieces hold more tokens than its isl"),
     ("note", lambda: last(isl=20), "a prompt's pieces hold fewer tokens than its isl"),

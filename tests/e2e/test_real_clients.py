@@ -28,6 +28,8 @@ from agentx.recorder.capture_reader import CaptureReader
 from agentx.recorder.profile import load_profile
 from agentx.recorder.recording import Recording, record
 from agentx.recorder.sdk_capture import close_captures
+from agentx.replayer.simulate import simulate
+from agentx.reporter.compare_recorded import compare_recorded
 from agentx.trace import read_trace
 
 anthropic = pytest.importorskip("anthropic")
@@ -108,10 +110,10 @@ def _keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AGENTX_KEYS", str(tmp_path / "keys"))
 
 
-def compiled(folder: Path, capsys: pytest.CaptureFixture[str], name: str = "cap") -> tuple[list[Session], str]:
-    """The sessions of the capture, by the command line, and what that said."""
-    assert main(["compile", str(folder / name), "-o", str(folder / f"{name}.trace")]) == 0
-    return list(read_trace(folder / f"{name}.trace")), capsys.readouterr().err
+def compiled(folder: Path, capsys: pytest.CaptureFixture[str], template: str = "1+1") -> tuple[list[Session], str]:
+    """The sessions of the capture, by the command line, and what that said. The engine's chat template is 1+1."""
+    assert main(["compile", str(folder / "cap"), "-o", str(folder / "cap.trace"), "--template", template]) == 0
+    return list(read_trace(folder / "cap.trace")), capsys.readouterr().err
 
 
 async def converse(dialect: Dialect, client: Any, stream: bool, **more: Any) -> list[Heard]:
@@ -164,6 +166,10 @@ def test_an_agent_with_tools(
     assert "exchanges  4 read = 4 used + 0 dropped" in said
     assert session.extra["known_by"] == "linked"
     check_the_trace(session, heard, stream)
+    assert main(["check", str(tmp_path / "cap.trace")]) == 0
+    assert "error" not in capsys.readouterr().out.replace("no errors", "")
+    simulate(tmp_path / "cap.trace", out=tmp_path / "run")
+    assert compare_recorded(tmp_path / "cap.trace", tmp_path / "run").reasons == ()
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
@@ -211,7 +217,7 @@ def test_completions(tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: A
         heard = asyncio.run(talk(make(url, default_headers={"X-Session-Id": "s"})))
     assert heard == direct
     assert [text for text, *_ in heard] == ["first", "second"]
-    (session,), _ = compiled(tmp_path, capsys)
+    (session,), _ = compiled(tmp_path, capsys, template="0+0")  # none is applied to such prompts
     assert [(turn.isl, turn.output.tokens) for turn in session.turns] == [(prompt, out) for _, _, prompt, out in heard]
     assert [turn.gap.kind for turn in session.turns] == ["unknown", "unknown"]  # nobody knows who wrote the end
     assert session.extra["known_by"] == "x-session-id"

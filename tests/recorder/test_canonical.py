@@ -155,6 +155,36 @@ def test_layers_of_a_chat_prompt() -> None:
     assert layers("chat", request) == ["system", "user", "assistant", "tool_result", "user"]
 
 
+def _entry(kind: str, **more: Any) -> dict[str, Any]:
+    return {"type": kind, **more}
+
+
+SAID, CALLED = (
+    _entry("message", role="assistant", content=[{"type": "output_text", "text": "a"}]),
+    _entry("function_call", call_id="1", name="f", arguments="{}"),
+)
+ANSWER, THOUGHT = _entry("function_call_output", call_id="1", output="x"), _entry("reasoning", summary=[])
+
+
+@pytest.mark.parametrize(
+    ("entries", "glued"),
+    [
+        ([SAID, CALLED, CALLED], [False, True, True]),  # one message: what it says, and its calls
+        ([CALLED, CALLED], [False, True]),
+        ([SAID, SAID], [False, False]),  # a second message is another one
+        ([THOUGHT, SAID, CALLED], [False, True]),  # reasoning is no item
+        ([CALLED, THOUGHT, CALLED], [False, False]),  # and begins a message
+        ([CALLED, ANSWER, CALLED], [False, False, False]),
+        ([SAID, {"role": "user", "content": "b"}, CALLED], [False, False, False]),
+        ([SAID, {"role": "developer", "content": "b"}, CALLED], [False, False, False]),
+    ],
+)
+def test_which_entries_of_responses_are_one_message(entries: list[dict[str, Any]], glued: list[bool]) -> None:
+    """A chat template frames messages, so that a recorded server's template can be left out of the parts."""
+    call = read_call("responses", json.dumps({"input": entries}).encode())
+    assert [item.glued for item in call.items] == glued
+
+
 def test_layers_of_a_responses_prompt() -> None:
     request = {
         "instructions": "s",
