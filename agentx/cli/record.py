@@ -70,9 +70,12 @@ def run(args: argparse.Namespace) -> int:
 
 def _record(wanted: Recording) -> int:
     import asyncio
+    import gc
     import signal
 
     from agentx.recorder.recording import record, summary, what_next
+
+    gc.freeze()  # what was imported stays: a collection would look through it for 25 ms while traffic waits
 
     def ready(url: str) -> None:
         _say(f"recording {url} -> {wanted.upstream} into {wanted.folder} (private)")

@@ -80,18 +80,19 @@ class Copies:
         """Bytes that the writer has not taken yet."""
         return self._put - self._taken
 
-    def take(self) -> list[Event]:
-        """All events that wait, in order."""
-        events = []
-        while self._events:
+    def take(self, most: int | None = None) -> list[Event]:
+        """Events that wait, in order: all, or as many as it takes to reach `most` bytes."""
+        events: list[Event] = []
+        begun = self._taken
+        while self._events and (most is None or self._taken - begun < most):
             event = self._events.popleft()
-            self._taken += _cost(event)
+            self._taken += cost(event)
             events.append(event)
         return events
 
     def put(self, kind: Kind, exchange: int, data: Any) -> None:
         event = Event(kind, exchange, time.monotonic_ns(), data)
-        self._put += _cost(event)
+        self._put += cost(event)
         self._events.append(event)
 
     def open(self, opened: Opened) -> Copy:
@@ -111,7 +112,8 @@ class Copies:
         return self.waiting + len(data) <= self._limit
 
 
-def _cost(event: Event) -> int:
+def cost(event: Event) -> int:
+    """Bytes that an event is reckoned at."""
     return EVENT_BYTES + (len(event.data) if isinstance(event.data, bytes) else 0)
 
 

@@ -34,6 +34,7 @@ UPSTREAM_KEEP_ALIVE = 4.0
 TAKE = 2.0  # s that a client gets to end its upload when there is no upstream, before it is told so
 CONNECT = 30.0  # s for a connection to the upstream to come about
 READ_BUFFER = 1 << 17  # bytes of one body that may wait in the proxy before its sender is held back
+TURN = 1 << 16  # bytes that one connection may read before the others have had their turn
 GRACE = 5.0  # s that open exchanges get when the recorder is told to stop
 OWN = "X-Agentx-Recorder"
 _NOT_ADDED = ("User-Agent", "Accept", "Accept-Encoding", "Content-Type")  # headers that the client library invents
@@ -141,6 +142,8 @@ class Proxy:
         response = _Passed(status=answer.status, reason=answer.reason, headers=headers)
         response.upstream = frozenset(name.lower() for name in headers)
         copy.head(answer.status, _pairs(answer.raw_headers))
+        if answer.connection is not None:
+            _take_turns(answer.connection.transport)
         await response.prepare(request)
         while True:
             try:
@@ -215,6 +218,12 @@ class _Upload:
     def _asked(self) -> None:
         self.whole = True
         self._copy.asked()
+
+
+def _take_turns(transport: asyncio.BaseTransport | None) -> None:
+    """Let a connection read no more than `TURN` before the others have had theirs."""
+    if transport is not None and hasattr(transport, "max_size"):
+        transport.max_size = TURN
 
 
 def _break_off(request: web.Request) -> None:
@@ -299,6 +308,10 @@ class _Connection(web.RequestHandler):
             auto_decompress=False,
         )
         self.proxy = proxy
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        _take_turns(transport)
+        super().connection_made(transport)
 
     def eof_received(self) -> bool | None:  # type: ignore[override]  # asyncio's own contract has the bool
         transport = self.transport

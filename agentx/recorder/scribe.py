@@ -1,9 +1,10 @@
 """The capture's writer in a process of its own, so that no byte of traffic ever waits for Python's lock.
 
-A thread in the recorder takes the queued events every few milliseconds, packs them and writes them into a pipe; both
-happen outside of the lock for all but a moment. The child (`python -m agentx.recorder.scribe`) unpacks them for its
-`Writer`. It holds the capture's lock too, ignores the terminal's signals and ends when the pipe does: what a killed
-recorder had handed over is still written. A child that is slow fills the pipe, then the queue; then copies are dropped.
+A thread in the recorder takes the queued events every few milliseconds and writes them into a pipe. Bodies go from the
+queue into the kernel as they are: neither packed nor joined, which would hold the lock for as long as it copies. The
+child (`python -m agentx.recorder.scribe`) unpacks them for its `Writer`. It holds the capture's lock too, ignores the
+terminal's signals and ends when the pipe does: what a killed recorder had handed over is still written. A child that is
+slow fills the pipe, then the queue; then copies are dropped.
 """
 
 from __future__ import annotations
@@ -23,14 +24,17 @@ import msgpack
 
 import agentx
 from agentx.recorder.capture import Capture
-from agentx.recorder.copies import Copies, Event, Opened
+from agentx.recorder.copies import Copies, Event, Opened, cost
 from agentx.recorder.keys import CaptureKey
 from agentx.recorder.segments import Durability, Segments
 from agentx.recorder.writer import Tally, Writer
 
 PERIOD = 0.01  # s between two looks at the queue: what a killed recorder loses at most
+SLICE = 1 << 20  # bytes that are taken from the queue at once: what may wait in the recorder beside it
+ALONE = 8 << 10  # bytes from which a body's piece is written behind its event instead of packed into it
 BACKLOG = 64 << 20  # bytes that the child takes in before its writer has done with them
-_SIZE = struct.Struct("<I")
+_SIZES = struct.Struct("<II")  # of a message, and of the bytes behind it
+_VECTOR = 1024  # buffers of one write (IOV_MAX of Linux and macOS)
 
 
 class Scribe:
@@ -65,6 +69,7 @@ class Scribe:
             [sys.executable, "-m", "agentx.recorder.scribe"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            bufsize=0,
             env={**os.environ, "PYTHONPATH": path},
             start_new_session=True,
             pass_fds=(self._lock_fd,),
@@ -84,29 +89,26 @@ class Scribe:
         pipe = self._child.stdin
         if pipe is None:
             raise RuntimeError("the child has no pipe")
-        self._send(pipe, [_packed(self._settings)])
+        self._send(pipe, _packed(self._settings))
         while not self._stopping.wait(PERIOD):
             self._turn(pipe)
         self._turn(pipe)
-        try:
-            pipe.close()
-        except OSError:
-            self._died()
+        pipe.close()
 
     def _turn(self, pipe: IO[bytes]) -> None:
-        if events := self._copies.take():
-            self._send(pipe, [_packed(event) for event in events])
+        while events := self._copies.take(SLICE):
+            self._send(pipe, [buffer for event in events for buffer in _message(event)])
         tally = self._copies.tally
         if not self._behind and (tally.dropped_bytes or tally.unrecorded):
             self._behind = True
             self._warn("agentx record: the capture cannot keep up; traffic goes on, copies are DROPPED and counted")
 
-    def _send(self, pipe: IO[bytes], parts: list[bytes]) -> None:
+    def _send(self, pipe: IO[bytes], buffers: list[bytes]) -> None:
         if self._dead:
             return
         try:
-            pipe.write(b"".join(parts))
-            pipe.flush()
+            for begin in range(0, len(buffers), _VECTOR):
+                _write(pipe.fileno(), buffers[begin : begin + _VECTOR])
         except OSError:
             self._died()
 
@@ -125,9 +127,25 @@ class Scribe:
                 self._tally = Tally(**said["tally"])
 
 
-def _packed(value: Any) -> bytes:
+def _write(pipe: int, buffers: list[bytes]) -> None:
+    """All of some buffers, in one call unless a signal cuts it short. Raises OSError."""
+    wrote, whole = os.writev(pipe, buffers), sum(map(len, buffers))
+    if wrote < whole:
+        rest = memoryview(b"".join(buffers))[wrote:]
+        while rest:
+            rest = rest[os.write(pipe, rest) :]
+
+
+def _message(event: Event) -> list[bytes]:
+    """An event as buffers for the pipe."""
+    if isinstance(event.data, bytes) and len(event.data) >= ALONE:
+        return [*_packed(event._replace(data=None), len(event.data)), event.data]
+    return _packed(event)
+
+
+def _packed(value: Any, behind: int = 0) -> list[bytes]:
     data: bytes = msgpack.packb(value, use_bin_type=True, unicode_errors="surrogatepass")
-    return _SIZE.pack(len(data)) + data
+    return [_SIZES.pack(len(data), behind), data]
 
 
 # --- the child ---------------------------------------------------------------------------------------------------
@@ -142,36 +160,36 @@ class _Inbox(Copies):
         self._bytes = 0
         self._changed = threading.Condition()
 
-    def put_event(self, event: Event, size: int) -> None:
+    def put_event(self, event: Event) -> None:
         with self._changed:
             while self._bytes > BACKLOG:
                 self._changed.wait()
             self._inside.append(event)
-            self._bytes += size
+            self._bytes += cost(event)
 
-    def take(self) -> list[Event]:
+    def take(self, most: int | None = None) -> list[Event]:
         with self._changed:
             events, self._inside, self._bytes = self._inside, [], 0
             self._changed.notify()
         return events
 
 
-def _messages(pipe: IO[bytes]) -> Iterator[tuple[Any, int]]:
-    """(value, size) of each message; a last one that was cut is left out."""
-    while len(head := pipe.read(_SIZE.size)) == _SIZE.size:
-        size = _SIZE.unpack(head)[0]
-        data = pipe.read(size)
-        if len(data) < size:
+def _messages(pipe: IO[bytes]) -> Iterator[tuple[Any, bytes]]:
+    """Each message and the bytes behind it; a last one that was cut is left out."""
+    while len(head := pipe.read(_SIZES.size)) == _SIZES.size:
+        size, behind = _SIZES.unpack(head)
+        data, body = pipe.read(size), pipe.read(behind)
+        if len(data) < size or len(body) < behind:
             return
-        yield msgpack.unpackb(data, raw=False, use_list=True, unicode_errors="surrogatepass"), size
+        yield msgpack.unpackb(data, raw=False, use_list=True, unicode_errors="surrogatepass"), body
 
 
-def _event(value: Any) -> Event:
+def _event(value: Any, body: bytes) -> Event:
     kind, exchange, at, data = value
     if kind == "open":
         method, target, headers, wire, connection = data
         data = Opened(method, target, [(name, text) for name, text in headers], wire, connection)
-    return Event(kind, exchange, at, data)
+    return Event(kind, exchange, at, body or data)
 
 
 def main() -> None:
@@ -190,8 +208,8 @@ def main() -> None:
     key = CaptureKey(settings["key"])
     writer = Writer(inbox, segments, key, settings["identity"], lambda text: say({"warn": text}))
     writer.start()
-    for value, size in messages:
-        inbox.put_event(_event(value), size)
+    for value, body in messages:
+        inbox.put_event(_event(value, body))
     writer.stop()
     say({"tally": asdict(writer.tally)})
 

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import io
+import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentx.recorder import scribe as scribe_module
 from agentx.recorder.capture import recording
 from agentx.recorder.capture_reader import CaptureReader, Exchange
 from agentx.recorder.copies import Copies, Event, Opened
-from agentx.recorder.scribe import Scribe, _event, _Inbox, _messages, _packed
+from agentx.recorder.scribe import ALONE, SLICE, Scribe, _event, _Inbox, _message, _messages, _write
 
 CALL = Opened("POST", "/v1/messages?\udcff", [("X-Session-Id", "s"), ("Odd", "\udcff")], "messages", 1)
 
@@ -83,36 +86,81 @@ def test_a_parent_that_is_gone_leaves_a_whole_capture(tmp_path: Path) -> None:
     assert [exchange.cause for exchange in read(tmp_path)] == ["done"]
 
 
-VALUES = st.one_of(st.binary(max_size=50), st.integers(0, 2**63), st.none(), st.text(max_size=9))
+SIZES = st.sampled_from([0, 9, ALONE - 1, ALONE, ALONE + 1])
+VALUES = st.one_of(SIZES.map(lambda size: b"x" * size), st.integers(0, 2**63), st.none(), st.text(max_size=9))
 
 
 @given(
     st.lists(st.tuples(st.sampled_from(["request", "data", "asked"]), st.integers(1, 2**40), st.integers(0), VALUES))
 )
-def test_events_come_through_the_pipe_as_they_were(events: list[tuple[object, ...]]) -> None:
-    events = [event for event in events if event[2] < 2**63]  # type: ignore[operator]
-    pipe = io.BytesIO(b"".join(_packed(event) for event in events) + b"\x09\0\0\0cut")
-    assert [_event(value) for value, _ in _messages(pipe)] == [Event(*event) for event in events]  # type: ignore[arg-type]
+def test_events_come_through_the_pipe_as_they_were(values: list[tuple[object, ...]]) -> None:
+    events = [Event(*value) for value in values if value[2] < 2**63]  # type: ignore[operator, arg-type]
+    pipe = io.BytesIO(b"".join(buffer for event in events for buffer in _message(event)) + b"\x09\0\0\0\0\0\0\0cut")
+    assert [_event(*message) for message in _messages(pipe)] == events
 
 
 def test_an_opening_comes_through_with_its_odd_bytes() -> None:
-    ((value, size),) = _messages(io.BytesIO(_packed(Event("open", 1, 2, CALL))))
-    assert _event(value).data == CALL
-    assert size > 20
+    (message,) = _messages(io.BytesIO(b"".join(_message(Event("open", 1, 2, CALL)))))
+    assert _event(*message).data == CALL
+
+
+def test_a_large_piece_goes_into_the_pipe_as_it_is() -> None:
+    """R14: neither packed nor joined, which would keep the proxy's loop from running while it is copied."""
+    piece = b"x" * ALONE
+    event = Event("data", 1, 2, piece)
+    assert _message(event)[-1] is piece
+    assert sum(map(len, _message(event)[:-1])) < 64
+
+
+@pytest.mark.parametrize("cut", [0, 1, 5, 11])
+def test_a_write_that_is_cut_short_is_gone_on_with(monkeypatch: pytest.MonkeyPatch, cut: int) -> None:
+    buffers, got = [b"abc", b"", b"defg", b"hijk"], bytearray()
+
+    def put(_: int, data: bytes) -> int:
+        got.extend(data[:2])
+        return min(2, len(data))
+
+    def put_all(_: int, parts: list[bytes]) -> int:
+        got.extend(b"".join(parts)[:cut])
+        return cut
+
+    monkeypatch.setattr(scribe_module.os, "write", put)
+    monkeypatch.setattr(scribe_module.os, "writev", put_all)
+    _write(7, buffers)
+    assert bytes(got) == b"abcdefghijk"
+
+
+def test_what_is_taken_at_once_is_bounded(tmp_path: Path) -> None:
+    """R14, R25: while a slice is in hand, all else is still in the queue, whose bound counts it."""
+    copies, held = Copies(), list[int]()
+    copy = copies.open(CALL)
+    for _ in range(100):
+        copy.data(b"x" * 100_000)
+    with recording(tmp_path / "cap", {}, tmp_path / "key") as capture, open(os.devnull, "wb") as pipe:
+        made = Scribe(copies, capture, "none", [], print)
+
+        def send(_: object, buffers: list[bytes]) -> None:
+            held.append(sum(map(len, buffers)))
+            assert sum(held) + copies.waiting > 10_000_000
+
+        made._send = send  # type: ignore[method-assign]
+        made._turn(pipe)
+    assert max(held) < SLICE + 100_100
+    assert sum(held) > 10_000_000
 
 
 def test_the_inbox_holds_back_what_it_cannot_hold() -> None:
     inbox, put = _Inbox(), threading.Event()
-    event = Event("data", 1, 1, b"")
+    event = Event("data", 1, 1, bytes(40 << 20))
 
     def fill() -> None:
         for _ in range(3):
-            inbox.put_event(event, 40 << 20)
+            inbox.put_event(event)
         put.set()
 
-    thread = threading.Thread(target=fill)
+    thread = threading.Thread(target=fill, daemon=True)
     thread.start()
-    while len(inbox._inside) < 2:
+    while thread.is_alive() and len(inbox._inside) < 2:
         threading.Event().wait(0.001)
     assert not put.wait(0.05)
     assert len(inbox.take()) == 2
