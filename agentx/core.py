@@ -136,12 +136,26 @@ class Tool:
 
 
 @dataclass(frozen=True, slots=True)
+class GapParts:
+    """How much of a gap tools ran, and its user was awaited while none ran; what is left is the client's own time.
+
+    Seconds; None: not told. `recorded`: told with the calls' ids. `inferred`: found by times alone, or a tool's time
+    reaches from its call to its result, and a wait for leave is inside.
+    """
+
+    tool: float | None = None
+    human: float | None = None
+    provenance: Provenance = "recorded"
+
+
+@dataclass(frozen=True, slots=True)
 class Gap:
-    """Seconds from the end of what a turn waits for to the turn."""
+    """Seconds from the end of what a turn waits for to the turn; `parts` where the client itself says what it did."""
 
     kind: GapKind = "unknown"
     seconds: float = 0.0
     provenance: Provenance = "recorded"
+    parts: GapParts | None = None
 
 
 @dataclass(frozen=True, slots=True)

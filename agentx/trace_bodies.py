@@ -19,6 +19,7 @@ from agentx.core import (
     Content,
     Extra,
     Gap,
+    GapParts,
     Header,
     Observed,
     Opaque,
@@ -267,7 +268,7 @@ def session_body(value: Session) -> Body:
 # --- turn --------------------------------------------------------------------------------------------------------
 
 TURN_NESTED = {
-    "gap": frozenset({"kind", "seconds", "provenance"}),
+    "gap": frozenset({"kind", "seconds", "provenance", "parts"}),
     "prompt": frozenset({"base", "keep", "append"}),
     "output": frozenset({"visible", "reasoning"}),
     "event": frozenset({"kind", "before", "kept", "summary"}),
@@ -322,7 +323,15 @@ def _gap(body: Body) -> Gap:
     if wait < 0:
         raise Invalid(f"gap: {wait} seconds is below 0")
     kind = one_of(body, "kind", GAP_KINDS, "unknown")
-    return Gap(kind, wait, one_of(body, "provenance", PROVENANCES, "recorded"))
+    parts = _parts(mapping(body, "parts")) if "parts" in body else None
+    return Gap(kind, wait, one_of(body, "provenance", PROVENANCES, "recorded"), parts)
+
+
+def _parts(body: Body) -> GapParts:
+    tool, human = seconds(body, "tool"), seconds(body, "human")
+    if min(tool or 0.0, human or 0.0) < 0:
+        raise Invalid(f"gap: parts of {tool} and {human} seconds: one is below 0")
+    return GapParts(tool, human, one_of(body, "provenance", PROVENANCES, "recorded"))
 
 
 def _tool(body: Any) -> Tool:
@@ -377,7 +386,11 @@ def _nonzero(key: str, value: int) -> Body:
 
 
 def _gap_body(value: Gap) -> Body:
-    return {"kind": value.kind, "seconds": value.seconds, "provenance": value.provenance}
+    body: Body = {"kind": value.kind, "seconds": value.seconds, "provenance": value.provenance}
+    if value.parts is not None:
+        parts = value.parts
+        body["parts"] = _compact({"tool": parts.tool, "human": parts.human, "provenance": parts.provenance}, {})
+    return body
 
 
 def _event_body(value: TurnEvent) -> Body:

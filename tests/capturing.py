@@ -18,6 +18,7 @@ from agentx.trace import read_trace
 
 SSE = ("Content-Type", "text/event-stream")
 JSON = ("Content-Type", "application/json")
+EPOCH = 10**12  # ns: where the seconds of a Maker begin
 
 
 class _Given(Copies):
@@ -68,7 +69,7 @@ class Maker:
         self._put(at + took, "end", (cause, ""))
 
     def _put(self, at: float, kind: Any, data: Any) -> None:
-        self._given.events.append(Event(kind, self._count, round(at * 1e9) + 10**12, data))
+        self._given.events.append(Event(kind, self._count, round(at * 1e9) + EPOCH, data))
 
     def write(self) -> Path:
         """The capture's folder."""

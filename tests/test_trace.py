@@ -182,6 +182,7 @@ OPAQUE = {"block": 64, "runs": [[1, 0, 5]]}
         ([HEADER, SESSION, SEGMENT, {**TURN, "prompt": {"keep": 2}}], "keeps 2 pieces of no turn"),
         ([HEADER, SESSION, SEGMENT, TURN, {**TURN, "index": 1, "prompt": {"base": 0, "keep": 2}}], "the base has 1"),
         ([HEADER, SESSION, SEGMENT, {**TURN, "gap": {"seconds": -1}}], "gap: -1.0 seconds is below 0"),
+        ([HEADER, SESSION, SEGMENT, {**TURN, "gap": {"parts": {"tool": -1}}}], "gap: parts of -1.0 and None seconds"),
         ([HEADER, SESSION, SEGMENT, {**TURN, "gap": {"kind": "nap"}}], "kind: 'nap' is not one of tool human"),
         ([HEADER, {"frame": "session", "id": "a", "threads": [{"id": 1, "parent": 2}]}], "parent 2 is not an earlier"),
         ([{"no": "frame"}], 'this line has no "frame"'),

@@ -20,6 +20,7 @@ examples:
   agentx compile cap/ -o b.trace --level shape-coarse    lengths on powers of two, times on one digit
   agentx compile cap/ -o b.trace --template 1+1          the embedded engine's template: a token per message, one more
   agentx compile cap/ -o b.trace --scope global --scope-key team.key   tools and system texts known across traces
+  agentx compile cap/ -o b.trace --join spans.json       pauses taken apart: tools, their user, the client
   agentx compile cap/ -o b.trace --level text            redacted text: known secrets are gone, content is not
 
 The books (exchanges read = used + merged + dropped), what the capture cannot tell, and what is still linkable in the
@@ -30,6 +31,15 @@ result go to stderr. The same capture, key and level give the same bytes.
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("capture", type=Path, metavar="CAPTURE", help="the folder that 'agentx record' wrote")
     parser.add_argument("-o", "--out", required=True, type=Path, metavar="OUT", help="the trace (.trace, or .jsonl)")
+    parser.add_argument(
+        "--join",
+        nargs="+",
+        type=Path,
+        default=[],
+        metavar="FILE",
+        help="the client's own files of the same run, which tell a pause's tools from its user: OpenTelemetry spans, "
+        "Claude Code's and Codex's session files, mini-swe-agent's trajectories",
+    )
     level_options(parser)
 
 
@@ -63,6 +73,7 @@ def run(args: argparse.Namespace) -> int:
     from tqdm import tqdm
 
     from agentx.recorder.compiling import compile_capture
+    from agentx.recorder.imports.beside import beside
     from agentx.recorder.weaving import Template
 
     across = scope_key(args)
@@ -72,14 +83,17 @@ def run(args: argparse.Namespace) -> int:
     scope: Identity = args.scope or "file"
     with tqdm(unit="exchange", disable=None, leave=False) as bar:
         template = Template(*(args.template or (0, 0)))
-        done = compile_capture(args.capture, args.out, level, args.key, template, scope, across, progress=bar.update)
+        done = compile_capture(
+            args.capture, args.out, level, args.key, template, scope, across, bar.update, beside(args.join)
+        )
     print("\n".join(outcome(done, args.out, level)), file=sys.stderr)
     return EXIT_OK
 
 
 def outcome(done: Compiled, out: Path, level: str) -> list[str]:
     """What was done, in lines: the books, what is still linkable, what was redacted."""
-    lines = [*done.books.lines(), *done.linkability.lines()]
+    joined = done.joined.lines() if done.joined is not None else []
+    lines = [*done.books.lines(), *joined, *done.linkability.lines()]
     if done.redacted is not None:
         found = ", ".join(f"{count:,} {kind}" for kind, count in sorted(done.redacted.items())) or "none found"
         lines.append(f"redacted: {found}; no known secret pattern is left, which does not make the text anonymous")

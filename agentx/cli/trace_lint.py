@@ -128,7 +128,10 @@ def _turn(session: Session, turn: Turn, tokens: int, frame: int) -> Iterator[tup
     if turn.reply is not None and session.segment(turn.reply).tokens < turn.output.tokens:
         yield "error", "a reply's segment is shorter than the reply", f"segment {turn.reply}"
     times = [tool.seconds for tool in turn.tools if tool.seconds is not None]
-    if turn.gap.kind == "tool" and times and max(times) > turn.gap.seconds + GAP_TOLERANCE:
+    alone = all(
+        session.turns[index].thread == turn.thread for index in turn.after
+    )  # else its subagents' work is inside
+    if alone and turn.gap.kind == "tool" and times and max(times) > turn.gap.seconds + GAP_TOLERANCE:
         yield "note", "a tool ran longer than the gap that waited for it", f"{max(times)} s in {turn.gap.seconds} s"
     yield from _compaction(turn)
     seen = turn.observed

@@ -22,13 +22,15 @@ from agentx.recorder.attempts import Items, Turn, attempt_of, resolve_previous, 
 from agentx.recorder.calls import ModelCall, of_exchange
 from agentx.recorder.canonical import RULES, VERSION, Item
 from agentx.recorder.capture_reader import CaptureReader
-from agentx.recorder.composing import Composer, ToolTime
+from agentx.recorder.composing import Composer
 from agentx.recorder.identity import OwnHeaders, said, settled
 from agentx.recorder.imports.books import Books
+from agentx.recorder.joining import Beside, Joined, join, spawned
 from agentx.recorder.keys import CaptureKey, key_path, read_key
 from agentx.recorder.lineage import Kin, link, sessions
 from agentx.recorder.memo import Memo
 from agentx.recorder.names import Names
+from agentx.recorder.pauses import Told
 from agentx.recorder.privacy import Linkability, coarse
 from agentx.recorder.redaction import Redactor
 from agentx.recorder.weaving import NO_TEMPLATE, Named, Template, Weaver
@@ -39,6 +41,10 @@ UNKNOWABLE = (
     "why a pause was: a tool's time holds the wait for a permission, a human's the client's own work",
     "how long each of several tools ran",
     "where a server's tokenizer cuts: a part's tokens are its share of the usage, by bytes",
+)
+UNKNOWABLE_BESIDE = (
+    "pauses that no joined file tells of: a tool's time holds the wait for a permission, a human's the client's work",
+    UNKNOWABLE[2],
 )
 
 
@@ -51,16 +57,17 @@ class Compiled:
     sessions: int
     turns: int
     redacted: Mapping[str, int] | None = None  # level text: how many secrets of each kind
+    joined: Joined | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Making:
     """How calls become a trace, and what its header says of their source.
 
-    `source` names the space of identities, for those who have the key. `tool_times`: by the id of a tool call; it is
-    read when all calls have been. `template`: what the recorded server's chat template adds; a replay adds its own
-    server's again. `scope`: how far equal content is one identity: in its session, in the trace, or (tools and system
-    texts alone) in all traces that are made with the key `across`.
+    `source` names the space of identities, for those who have the key. `told`: what the source itself tells of pauses,
+    read when all calls have been; `beside`: what its client's own files tell. `template`: what the recorded server's
+    chat template adds; a replay adds its own server's again. `scope`: how far equal content is one identity: in its
+    session, in the trace, or (tools and system texts alone) in all traces that are made with the key `across`.
     """
 
     key: CaptureKey
@@ -73,7 +80,8 @@ class Making:
     own: OwnHeaders = field(default_factory=OwnHeaders)
     scope: Identity = "file"
     across: CaptureKey | None = None
-    tool_times: Mapping[str, ToolTime] = field(default_factory=dict)
+    told: Told = field(default_factory=Told)
+    beside: Sequence[Beside] = ()
 
 
 def compile_capture(
@@ -85,14 +93,19 @@ def compile_capture(
     scope: Identity = "file",
     across: CaptureKey | None = None,
     progress: Callable[[], object] = lambda: None,
+    beside: Callable[[CaptureKey], Sequence[Beside]] = lambda key: (),
 ) -> Compiled:
-    """Make a trace from a capture; see `Making`. Raises BadInput for no capture, no key, and no model call in it."""
+    """Make a trace from a capture; see `Making`. `beside`: reads the client's own files with the capture's key.
+
+    Raises BadInput for no capture, no key, no model call in it, and files that say nothing of it.
+    """
     reader = CaptureReader(folder)
     key = read_key(key_file or key_path(reader.manifest["id"]), reader.manifest["key"])
-    books = Books(row="exchange", unknowable=UNKNOWABLE)
+    files = beside(key)
+    books = Books(row="exchange", unknowable=UNKNOWABLE_BESIDE if files else UNKNOWABLE)
     source = f"{reader.manifest['id']} {level}"
     own = _own_headers(reader.manifest)
-    making = Making(key, "capture", "agentx compile", source, folder, level, template, own, scope, across)
+    making = Making(key, "capture", "agentx compile", source, folder, level, template, own, scope, across, beside=files)
     return compile_calls(_recorded(reader, books, progress), making, books, out)
 
 
@@ -126,6 +139,9 @@ def compile_calls(calls: Iterable[ModelCall], making: Making, books: Books, out:
         raise BadInput("0 model calls that can be used", file=making.place, hint=_why_none(books))
     identities = settled([said(turn.last.ids, turn.last.body_ids, making.own) for turn in turns])
     linked = link(turns, identities, items)
+    joined = join(making.beside, linked, items) if making.beside else None
+    told = joined.told if joined is not None else making.told
+    told = replace(told, by_times=told.by_times | spawned(linked, told.calls))
     kins = sessions(linked)
     redactor = Redactor(making.key) if making.level == "text" else None
     composer = Composer(
@@ -135,10 +151,10 @@ def compile_calls(calls: Iterable[ModelCall], making: Making, books: Books, out:
         Weaver(items, set() if making.scope == "session" else _shared(kins), _ratios(turns), making.template, redactor),
         linked,
         min((turn.opened for turn in turns if turn.last.timed), default=0),
-        making.tool_times,
+        told,
     )
-    done = _write(composer, kins, out, making)
-    return replace(done, redacted=dict(redactor.counts) if redactor is not None else None)
+    done = _write(composer, kins, out, making, joined)
+    return replace(done, redacted=dict(redactor.counts) if redactor is not None else None, joined=joined)
 
 
 def _computed(turn: Turn, books: Books) -> bool:
@@ -194,7 +210,7 @@ def _ratios(turns: Sequence[Turn]) -> dict[str, float]:
     return {model: sizes[model] / count for model, count in tokens.items()}
 
 
-def _header(making: Making, books: Books) -> Header:
+def _header(making: Making, books: Books, joined: Joined | None) -> Header:
     """No clock, host, path or upstream. The scope names the source to those who have its key, and to no one else."""
     scope = making.key.digest("scope", making.source.encode(), 8).hex()
     provenance = {
@@ -203,6 +219,7 @@ def _header(making: Making, books: Books) -> Header:
         "canonical": {"version": VERSION, "rules": list(RULES)},
         "template": making.template._asdict(),
         **({"fidelity": books.fidelity._asdict()} if books.fidelity is not None else {}),
+        **({"joined": joined.document()} if joined is not None else {}),
         "losses": books.losses(),
         "cannot_tell": list(books.unknowable),
     }
@@ -215,7 +232,7 @@ def _chance(key: CaptureKey, name: str) -> float:
     return int.from_bytes(key.digest("jitter", name.encode(), 6), "little") / (1 << 48)
 
 
-def _write(composer: Composer, kins: Sequence[Kin], out: Path, making: Making) -> Compiled:
+def _write(composer: Composer, kins: Sequence[Kin], out: Path, making: Making, joined: Joined | None) -> Compiled:
     books, linkability, turns = composer.books, Linkability(), 0
     made = []
     for number, kin in enumerate(kins, start=1):
@@ -231,7 +248,7 @@ def _write(composer: Composer, kins: Sequence[Kin], out: Path, making: Making) -
         books.note(what, count)
     books.check()
     part = out.with_name(out.name + ".part" + (out.suffix if out.suffix in (".jsonl", ".json") else ""))
-    with TraceWriter(part, _header(making, books)) as writer:
+    with TraceWriter(part, _header(making, books, joined)) as writer:
         for session in made:
             writer.session(session)
     os.replace(part, out)

@@ -1,15 +1,15 @@
 """Linked turns become sessions of a trace: relative times, gaps with their kinds, tools, events.
 
 A gap before a turn that brings tool results is a tool's, one before new user text is a human's; waiting for a
-permission is inside either, unless the source tells how long a tool ran (`ToolTime`). Calls of a source without clocks
+permission is inside either, unless the source tells how long a tool ran (`pauses.py`). Calls of a source without clocks
 (`timed` false) have no times: their gaps are 0 and inferred, and nothing was observed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from agentx.core import Gap, Observed, Session, Thread, Tool, TurnEvent
 from agentx.core import Turn as TraceTurn
@@ -18,14 +18,8 @@ from agentx.recorder.canonical import ToolCall
 from agentx.recorder.imports.books import Books
 from agentx.recorder.lineage import Kin, Line, Linked
 from agentx.recorder.names import Names
+from agentx.recorder.pauses import Run, Told, ToolTime, parts
 from agentx.recorder.weaving import Weaver, Woven
-
-
-class ToolTime(NamedTuple):
-    """Seconds that a tool call ran, and that it waited for its user's leave. None: not told."""
-
-    ran: float | None = None
-    waited: float | None = None
 
 
 @dataclass(slots=True)
@@ -38,7 +32,7 @@ class Composer:
     weaver: Weaver
     linked: Sequence[Linked]
     start: int  # ns of the first arrival of all
-    tool_times: Mapping[str, ToolTime] = field(default_factory=dict)
+    told: Told = field(default_factory=Told)
     woven: dict[int, Woven] = field(default_factory=dict)  # by the turn's index in the capture
 
     def session(self, kin: Kin, number: int) -> Session:
@@ -85,8 +79,7 @@ class Composer:
 
     def _joined(self, this: Linked, kin: Kin, place: Mapping[int, int]) -> list[int]:
         """The last turns of the subagents whose result this turn brings."""
-        answers = {call for number in this.turn.numbers[this.shared :] for call in self.items.known[number].answers}
-        found = []
+        answers, found = answered(this, self.items), []
         for line in kin.lines:
             root, last = line.turns[0], line.turns[-1]
             brought = root.spawn_call is not None and root.spawn_call in answers and root.spawner in place
@@ -112,6 +105,8 @@ class Composer:
         waited = sorted({place[index] for index in after[0] if index in place})
         ended = max((order[at].turn.ended for at in waited), default=first)
         gap = self._gap(this, _seconds(turn.opened - ended), bool(waited), after[1])
+        if waited and turn.last.timed:
+            gap = self._parted(gap, this, (ended, turn.opened))
         return TraceTurn(
             index=place[this.index],
             thread=thread,
@@ -143,15 +138,31 @@ class Composer:
             kind = "unknown"  # a prompt without messages does not say who wrote its end
         return Gap(kind, max(seconds, 0.0), provenance)
 
-    def _tools(self, this: Linked) -> tuple[Tool, ...]:
-        answers = {call for number in this.turn.numbers[this.shared :] for call in self.items.known[number].answers}
-        emitted = self.linked[this.parent].turn.last.calls if this.parent is not None else ()
-        return tuple(self._tool(call) for call in emitted if call.id in answers)
+    def _parted(self, gap: Gap, this: Linked, pause: tuple[int, int]) -> Gap:
+        """The gap with its parts, where something else than its turns tells of them."""
+        runs = self.told.turns.get(this.index, ())
+        ids = [call.id for call in self._answered(this)] if this.parent is not None else [this.spawn_call or ""]
+        tools = [*(self.told.calls.get(id, ToolTime()) for id in ids), *(run.time for run in runs)]
+        certain = this.index not in self.told.by_times
+        found = parts(pause, tools, self.told.asked.get(this.index), certain)
+        kind: Any = "tool" if runs and this.parent is not None else gap.kind
+        return replace(gap, kind=kind, parts=found) if found is not None else gap
 
-    def _tool(self, call: ToolCall) -> Tool:
-        time = self.tool_times.get(call.id, ToolTime())
+    def _answered(self, this: Linked) -> tuple[ToolCall, ...]:
+        """The tool calls of the turn before that this one brings the results of."""
+        emitted = self.linked[this.parent].turn.last.calls if this.parent is not None else ()
+        answers = answered(this, self.items) if emitted else frozenset()
+        return tuple(call for call in emitted if call.id in answers)
+
+    def _tools(self, this: Linked) -> tuple[Tool, ...]:
+        calls, runs = self._answered(this), self.told.turns.get(this.index, ())
+        if not calls:
+            return tuple(self._tool(run.name, run.time) for run in runs)
+        return tuple(self._tool(call.name, self.told.calls.get(call.id) or _alone(call, calls, runs)) for call in calls)
+
+    def _tool(self, name: str, time: ToolTime) -> Tool:
         waited = {"waited_for_user": round(time.waited, 6)} if time.waited is not None else {}
-        return Tool(self.names.tool(call.name), round(time.ran, 6) if time.ran is not None else None, waited)
+        return Tool(self.names.tool(name), round(time.ran, 6) if time.ran is not None else None, waited)
 
     def _event(self, this: Linked, woven: Woven, parent: Woven | None) -> TurnEvent | None:
         last = this.turn.last
@@ -184,6 +195,17 @@ class Composer:
         if this.turn.prefix_unknown:
             extra["prefix_unknown"] = True
         return extra
+
+
+def answered(this: Linked, items: Items) -> frozenset[str]:
+    """The ids of the tool calls whose results are new in a turn's prompt."""
+    return frozenset(call for number in this.turn.numbers[this.shared :] for call in items.known[number].answers)
+
+
+def _alone(call: ToolCall, calls: Sequence[ToolCall], runs: Sequence[Run]) -> ToolTime:
+    """The time of the one run with the call's name, where only one call has that name."""
+    named = [run.time for run in runs if run.name == call.name]
+    return named[0] if len(named) == 1 and sum(1 for each in calls if each.name == call.name) == 1 else ToolTime()
 
 
 def _seconds(nanoseconds: int) -> float:

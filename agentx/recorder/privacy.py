@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
-from agentx.core import Gap, Opaque, OpaqueRun, Output, Piece, Prompt, Segment, Session, Turn
+from agentx.core import Gap, Opaque, OpaqueRun, Output, Piece, Prompt, Segment, Session, Tool, Turn
 
 GRAMS = (1, 3, 5, 8)
 JITTER = 1.25  # the most that a time is stretched by, and the least that it is shrunk by
@@ -123,12 +123,30 @@ def _coarse_turn(turn: Turn, pieces: list[Piece], prompts: list[list[Piece]], ji
         prompt=prompt,
         isl=max(1, sum(piece.tokens for piece in pieces)),
         output=Output(tokens - reasoning, reasoning),
-        gap=Gap(turn.gap.kind, one_digit(turn.gap.seconds * jitter), turn.gap.provenance),
+        gap=_coarse_gap(turn.gap, jitter),
+        tools=tuple(_coarse_tool(tool, jitter) for tool in turn.tools),
         event=event,
         sampling={},
         observed=None,
         extra={key: value for key, value in turn.extra.items() if key != "unattributed"},
     )
+
+
+def _coarse_gap(gap: Gap, jitter: float) -> Gap:
+    parts = gap.parts
+    if parts is not None:
+        parts = replace(parts, tool=_blurred(parts.tool, jitter), human=_blurred(parts.human, jitter))
+    return Gap(gap.kind, one_digit(gap.seconds * jitter), gap.provenance, parts)
+
+
+def _coarse_tool(tool: Tool, jitter: float) -> Tool:
+    waited = tool.extra.get("waited_for_user")
+    known = {"waited_for_user": one_digit(waited * jitter)} if isinstance(waited, int | float) else {}
+    return Tool(tool.name, _blurred(tool.seconds, jitter), known)
+
+
+def _blurred(seconds: float | None, jitter: float) -> float | None:
+    return one_digit(seconds * jitter) if seconds is not None else None
 
 
 def _same(base: list[Piece], pieces: list[Piece]) -> Iterator[Piece]:

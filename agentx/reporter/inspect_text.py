@@ -58,10 +58,20 @@ def _facts(found: Inspection) -> list[tuple[str, str]]:
         ("tools", _names(found.tools)),
         ("events", _names(found.events) or "none"),
         ("gaps", gaps or "none"),
+        ("taken apart", _apart(found)),
         ("replies", _replies(found)),
         ("reuse", _reuse(found)),
     ]
     return [(name, text) for name, text in facts if text]
+
+
+def _apart(found: Inspection) -> str:
+    """What the gaps hold that something tells the parts of."""
+    apart, total = found.apart, sum(found.provenance.values())
+    if not apart.gaps:
+        return ""
+    parts = f"tools {apart.tool:,.1f} s, their user {apart.human:,.1f} s, the client or not told {apart.rest:,.1f} s"
+    return f"{apart.gaps:,} of {total:,} gaps: {parts}"
 
 
 def _made_by(provenance: object) -> str:

@@ -11,12 +11,12 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
 from agentx.capacity import Capacity, Curve
-from agentx.core import GAP_KINDS, THREAD_KINDS, Header, Session, Turn
+from agentx.core import GAP_KINDS, THREAD_KINDS, Gap, Header, Session, Turn
 from agentx.frames import Tear
 from agentx.reporter.capacity_document import capacity_document
 from agentx.reporter.interleaving import AT_ONCE, interleaved
@@ -50,6 +50,24 @@ class Values:
 
 
 @dataclass(slots=True)
+class Apart:
+    """Gaps whose parts are told, in seconds: `tool` and `human` as far as each is told, `rest` what is left over."""
+
+    gaps: int = 0
+    tool: float = 0.0
+    human: float = 0.0
+    rest: float = 0.0
+
+    def add(self, gap: Gap) -> None:
+        if gap.parts is not None:
+            self.gaps += 1
+            tool, human = gap.parts.tool or 0.0, gap.parts.human or 0.0
+            self.tool += tool
+            self.human += human
+            self.rest += max(gap.seconds - tool - human, 0.0)
+
+
+@dataclass(slots=True)
 class Inspection:
     """The statistics of a trace. Lengths are tokens, times seconds."""
 
@@ -69,6 +87,7 @@ class Inspection:
     fresh: Values = field(default_factory=Values)  # prompt tokens that no cache could have
     turns_each: Values = field(default_factory=Values)  # turns of a session
     gaps: dict[str, Values] = field(default_factory=lambda: {kind: Values() for kind in GAP_KINDS})
+    apart: Apart = field(default_factory=Apart)
     ttft: Values = field(default_factory=Values)  # as the source of the trace saw it
     arrivals: array[float] = field(default_factory=lambda: array("d"))
     longest: int = 0  # prompt + reply
@@ -109,6 +128,7 @@ class Inspection:
         if turn.after:  # a session's first turn waits for nothing
             self.gaps[turn.gap.kind].add(self.sessions, turn.gap.seconds)
             self.provenance[turn.gap.provenance] += 1
+            self.apart.add(turn.gap)
         self.tools.update(tool.name for tool in turn.tools)
         if turn.event is not None:
             self.events[turn.event.kind] += 1
@@ -154,6 +174,7 @@ class Inspection:
             "longest_context": self.longest,
             "gaps": {kind: _json(values) for kind, values in self.gaps.items()},
             "gap_provenance": dict(sorted(self.provenance.items())),
+            "gap_parts": asdict(self.apart) if self.apart.gaps else None,
             "arrivals": self._arrivals(),
             "observed_ttft": _json(self.ttft),
             "observed_cached_share": self.cached / self.cached_of if self.cached_of else None,

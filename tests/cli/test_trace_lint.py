@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agentx.cli.trace_lint import Lint, lint
-from agentx.core import Gap, Header, Observed, Output, Piece, Prompt, Segment, Session, Tool, Turn, TurnEvent
+from agentx.core import Gap, Header, Observed, Output, Piece, Prompt, Segment, Session, Thread, Tool, Turn, TurnEvent
 from agentx.trace import TraceWriter
 
 PROMPTS = (Prompt((Piece(1, 0, 10),)), Prompt((Piece(2, 0, 5), Piece(3, 0, 7)), 0, 1))
@@ -82,6 +82,15 @@ def test_each_rule(level: str, make: Callable[[], Session], rule: str, tmp_path:
     found = read(tmp_path, make())
     assert [(finding.level, finding.rule, finding.count) for finding in found.findings.values()] == [(level, rule, 1)]
     assert next(iter(found.findings.values())).first.startswith("session s")
+
+
+def test_a_tool_that_ran_as_long_as_its_subagent(tmp_path: Path) -> None:
+    """The gap runs from the subagent's end, its work is inside the tool's time."""
+    zero, one, two = SOUND.turns
+    threads = (Thread(0), Thread(1, parent=0, kind="subagent"))
+    two = replace(two, after=(0, 1), gap=Gap("tool", 1.0), tools=(Tool("Task", 60.0),))
+    made = replace(SOUND, threads=threads, turns=(zero, replace(one, thread=1), two))
+    assert "a tool ran longer than the gap that waited for it" not in read(tmp_path, made).findings
 
 
 SOUND_EVENTS = [

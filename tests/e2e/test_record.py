@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import http.server
-import os
 import signal
 import socket
 import subprocess
-import sys
 import threading
 import time
 import urllib.request
@@ -18,6 +15,7 @@ from pathlib import Path
 import openai
 import pytest
 from capturing import sse
+from recording_process import AGENTX, COMMAND, ENVIRONMENT, recording
 
 from agentx import catalog
 from agentx.engine.server import running
@@ -26,40 +24,11 @@ from agentx.recorder.capture_reader import CaptureReader
 from agentx.reuse import possible_by_turn
 from agentx.trace import read_trace
 
-ROOT = Path(__file__).parents[2]
-AGENTX = [sys.executable, "-m", "agentx"]
-COMMAND = [*AGENTX, "record"]
-ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
-ENVIRONMENT.pop("AGENTX_KEYS", None)
-
 
 @pytest.fixture(scope="module")
 def engine() -> Iterator[str]:
     with running(load_engine(catalog.resolve("targets", "laptop"))) as url:
         yield url
-
-
-@contextlib.contextmanager
-def recording(cwd: Path, upstream: str, *args: str) -> Iterator[tuple[subprocess.Popen[str], str, list[str]]]:
-    """The process, the proxy's URL, and what it said at the start."""
-    words = [*COMMAND, "sglang", "--upstream", upstream, "--port", "0", "-o", "cap", *args]
-    environment = {**ENVIRONMENT, "AGENTX_KEYS": str(cwd / "keys")}
-    process = subprocess.Popen(
-        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=cwd, env=environment
-    )
-    try:
-        assert process.stderr is not None
-        said = []
-        while True:
-            said.append(process.stderr.readline())
-            assert said[-1], said
-            if said[-1].startswith("  export"):
-                break
-        url = next(line for line in said if line.startswith("recording ")).split()[1]
-        yield process, url, said
-    finally:
-        process.kill()
-        process.communicate(timeout=10)
 
 
 def ended(cwd: Path, *args: str) -> subprocess.CompletedProcess[str]:

@@ -12,10 +12,10 @@ from agentx.core import Gap, Session, Tool
 from agentx.recorder.calls import ModelCall
 from agentx.recorder.canonical import Item, call_of
 from agentx.recorder.compiling import Making, compile_calls
-from agentx.recorder.composing import ToolTime
 from agentx.recorder.imports.books import Books
 from agentx.recorder.keys import CaptureKey
 from agentx.recorder.memo import Memo
+from agentx.recorder.pauses import Told, ToolTime
 from agentx.recorder.replies import reply_of
 from agentx.trace import read_trace
 
@@ -65,7 +65,7 @@ SECOND = call(2, 5, [SYSTEM, USER, USE, *RESULTS], DONE, 140)
 
 
 def test_tools_with_the_times_that_their_source_tells(compose: Any) -> None:
-    session = compose(FIRST, SECOND, tool_times={"c1": ToolTime(1.5, 2.0), "c9": ToolTime(9.0)})
+    session = compose(FIRST, SECOND, told=Told({"c1": ToolTime(1.5, 2.0), "c9": ToolTime(9.0)}))
     assert session.turns[1].tools == (Tool("Bash", 1.5, {"waited_for_user": 2.0}), Tool("Read"))
     assert session.turns[1].gap == Gap("tool", 4.0, "recorded")
 

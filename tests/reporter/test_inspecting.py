@@ -8,8 +8,10 @@ from pathlib import Path
 import making
 import pytest
 
-from agentx.core import Gap, Header, Observed, Output, Session, Thread, Tool, TurnEvent
+from agentx.core import Gap, GapParts, Header, Observed, Output, Session, Thread, Tool, TurnEvent
+from agentx.reporter.inspect_text import blocks
 from agentx.reporter.inspecting import Values, inspect
+from agentx.reporter.table import Facts
 from agentx.trace import TraceWriter
 
 
@@ -60,6 +62,18 @@ def test_what_else_a_trace_says(tmp_path: Path) -> None:
     assert found["observed_ttft"]["p50"] == 0.5
     assert found["observed_cached_share"] == pytest.approx(25 / 75)
     assert (found["replies_empty"], found["replies_unknown"], found["longest_context"]) == (1, 1, 1105)
+
+
+def test_gaps_that_are_taken_apart_are_summed_up(tmp_path: Path) -> None:
+    session = making.linear(id="s")
+    zero, one, two = session.turns
+    gaps = (Gap("tool", 5.0, parts=GapParts(2.0, 0.5)), Gap("human", 30.0, parts=GapParts(None, 29.0)))
+    session = replace(session, turns=(zero, replace(one, gap=gaps[0]), replace(two, gap=gaps[1])))
+    found = inspect(write(tmp_path / "a.trace", session))
+    assert found.document()["gap_parts"] == {"gaps": 2, "tool": 2.0, "human": 29.5, "rest": 3.5}
+    said = ("taken apart", "2 of 2 gaps: tools 2.0 s, their user 29.5 s, the client or not told 3.5 s")
+    assert said in next(block for block in blocks(found) if isinstance(block, Facts)).pairs
+    assert inspect(write(tmp_path / "b.trace", making.linear(id="s"))).document()["gap_parts"] is None
 
 
 def test_what_a_trace_does_not_say_is_null(tmp_path: Path) -> None:

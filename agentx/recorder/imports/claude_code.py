@@ -14,11 +14,11 @@ from typing import Any
 
 from agentx.recorder.calls import ModelCall
 from agentx.recorder.canonical import Call, Item, message_items
-from agentx.recorder.composing import ToolTime
 from agentx.recorder.imports.books import Fidelity
 from agentx.recorder.imports.instants import count, listing, mapping, number, of_iso, text
 from agentx.recorder.imports.logged import LoggedFormat, Reading, matching
 from agentx.recorder.imports.transcripts import Heads, shallow
+from agentx.recorder.pauses import ToolTime
 from agentx.recorder.replies import reply_of, usage_of
 
 Json = dict[str, Any]
@@ -92,6 +92,7 @@ class Transcript:
     of_line: dict[str, str] = field(default_factory=dict)  # an assistant line -> its message
     results: dict[str, list[str]] = field(default_factory=dict)  # a tool call -> the lines with its result
     places: dict[str, int] = field(default_factory=dict)
+    emitted: dict[str, int] = field(default_factory=dict)  # a tool call -> when its line was written
     _items: dict[str, tuple[Item, ...]] = field(default_factory=dict)
     _chains: dict[str, Chain] = field(default_factory=dict)  # of recent messages
 
@@ -182,6 +183,7 @@ def _gathered(path: Path, reading: Reading) -> Transcript:
                 transcript.messages[id] = Message(id, line, parent, place=place)
             transcript.messages[id].add(line)
             transcript.of_line[uuid] = id
+            _emitted(line, transcript)
         elif kind == "user" or (kind == "attachment" and text(mapping(line.get("attachment")), "content")):
             transcript.inputs[uuid] = line
             rows.merged += 1
@@ -191,18 +193,40 @@ def _gathered(path: Path, reading: Reading) -> Transcript:
     return transcript
 
 
+def _emitted(line: Json, transcript: Transcript) -> None:
+    """Note when a reply's tool calls were written."""
+    at = of_iso(line.get("timestamp"))
+    for block in map(mapping, listing(mapping(line.get("message")).get("content"))):
+        if block.get("type") == "tool_use" and isinstance(block.get("id"), str) and at is not None:
+            transcript.emitted.setdefault(block["id"], at)
+
+
 def _results(line: Json, uuid: str, transcript: Transcript, reading: Reading) -> None:
-    """Note which tool calls a line answers, and how long the tool says that it ran."""
+    """Note which tool calls a line answers, and when each ran; or that its user wrote it."""
+    content = mapping(line.get("message")).get("content")
+    calls = [call for block in listing(content) if isinstance(call := mapping(block).get("tool_use_id"), str)]
+    at = of_iso(line.get("timestamp"))
+    for call in calls:
+        transcript.results.setdefault(call, []).append(uuid)
+        if (time := _time(line, transcript.emitted.get(call), at, reading)) is not None:
+            reading.tool_times[call] = time
+    asked = line.get("type") == "user" and not calls and line.get("isMeta") is not True
+    if asked and at is not None and line.get("isSidechain") is not True:
+        reading.prompts.append((reading.pseudonym(text(line, "sessionId")), at))
+
+
+def _time(line: Json, emitted: int | None, at: int | None, reading: Reading) -> ToolTime | None:
+    """When the tool of a result ran: as long as its result tells, else from its call to its result."""
     told = mapping(line.get("toolUseResult"))
     seconds = number(told.get("durationSeconds"))
     milliseconds = number(told.get("durationMs", told.get("totalDurationMs")))
     ran = seconds if seconds is not None else milliseconds / 1000 if milliseconds is not None else None
-    for block in listing(mapping(line.get("message")).get("content")):
-        call = mapping(block).get("tool_use_id")
-        if isinstance(call, str):
-            transcript.results.setdefault(call, []).append(uuid)
-            if ran is not None:
-                reading.tool_times[call] = ToolTime(ran)
+    agent = reading.pseudonym(text(told, "agentId"))
+    begin = at - round(ran * 1e9) if ran is not None and at is not None else emitted
+    runs = ((begin, at),) if begin is not None and at is not None and begin <= at else ()
+    if ran is None and not runs and agent is None:
+        return None
+    return ToolTime(ran, runs=runs, exact=ran is not None, spawns=agent is not None, agent=agent)
 
 
 def _call(message: Message, transcript: Transcript, heads: Heads, reading: Reading) -> ModelCall:

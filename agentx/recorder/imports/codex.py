@@ -16,11 +16,11 @@ from typing import Any
 
 from agentx.recorder.calls import ModelCall
 from agentx.recorder.canonical import Call, Item, response_item
-from agentx.recorder.composing import ToolTime
 from agentx.recorder.imports.books import Fidelity
 from agentx.recorder.imports.instants import listing, mapping, of_iso, of_number, text
 from agentx.recorder.imports.logged import LoggedFormat, Reading, matching
 from agentx.recorder.imports.transcripts import Heads, shallow
+from agentx.recorder.pauses import ToolTime
 from agentx.recorder.replies import Reply, Usage, reply_of, usage_of
 
 Json = dict[str, Any]
@@ -47,6 +47,7 @@ class Rollout:
     chain: bytes = b""  # a digest of the history, as it grew
     task: list[ModelCall] = field(default_factory=list)  # the calls of the current task
     metas: int = 0
+    emitted: dict[str, int] = field(default_factory=dict)  # a tool call -> when its line was written
 
     def put(self, items: list[Item]) -> None:
         """Make items part of the history."""
@@ -110,8 +111,13 @@ def _ended(rollout: Rollout, payload: Json) -> Iterator[ModelCall]:
 
 
 def _item(rollout: Rollout, payload: Json, at: int | None, reading: Reading) -> None:
-    if str(payload.get("type")).endswith("call_output"):
-        _timed(payload, reading)
+    call = payload.get("call_id")
+    if isinstance(call, str) and str(payload.get("type")).endswith("call_output"):
+        _timed(call, payload, at, rollout, reading)
+    elif isinstance(call, str) and at is not None:
+        rollout.emitted.setdefault(call, at)
+    if payload.get("type", "message") == "message" and payload.get("role") == "user" and at is not None:
+        reading.prompts.append((reading.pseudonym(rollout.session), at))
     made = payload.get("type") in _MADE or (payload.get("type") == "message" and payload.get("role") == "assistant")
     if made:
         rollout.coming.append(payload)
@@ -126,12 +132,15 @@ def _item(rollout: Rollout, payload: Json, at: int | None, reading: Reading) -> 
     rollout.put(_items(payload))
 
 
-def _timed(payload: Json, reading: Reading) -> None:
-    """How long a tool ran, where its output says so in its first lines."""
-    output, call = payload.get("output"), payload.get("call_id")
+def _timed(call: str, payload: Json, at: int | None, rollout: Rollout, reading: Reading) -> None:
+    """When a tool ran: as long as its output says in its first lines, else from its call to its result."""
+    output = payload.get("output")
     found = _WALL_TIME.search(output[:400]) if isinstance(output, str) else None
-    if found is not None and isinstance(call, str):
-        reading.tool_times[call] = ToolTime(float(found[1]))
+    if found is not None:
+        ran = float(found[1])
+        reading.tool_times[call] = ToolTime(ran, runs=((at - round(ran * 1e9), at),) if at is not None else ())
+    elif at is not None and call in rollout.emitted and call not in reading.tool_times:
+        reading.tool_times[call] = ToolTime(runs=((rollout.emitted[call], at),), exact=False)
 
 
 def _items(payload: Json) -> list[Item]:

@@ -16,11 +16,11 @@ from typing import Any
 
 from agentx.errors import BadInput
 from agentx.recorder.calls import ModelCall
-from agentx.recorder.composing import ToolTime
 from agentx.recorder.imports.books import Fidelity
 from agentx.recorder.imports.bundles import named_bytes
 from agentx.recorder.imports.instants import listing, mapping, of_number, text
 from agentx.recorder.imports.logged import LoggedFormat, Reading, parsed
+from agentx.recorder.pauses import Interval, ToolTime
 from agentx.recorder.replies import Reply, reply_of, usage_of
 
 Json = dict[str, Any]
@@ -107,7 +107,14 @@ def _tool_times(bundle: Bundle, reading: Reading) -> None:
         ran = (ended - begun) / 1000 if begun is not None and ended is not None and ended >= begun else None
         asked = times.get("started")
         waited = (begun - asked) / 1000 if begun is not None and asked is not None and begun >= asked else None
-        reading.tool_times[call] = ToolTime(ran, waited)
+        reading.tool_times[call] = ToolTime(ran, waited, _interval(begun, ended), _interval(asked, begun))
+
+
+def _interval(begin: int | None, end: int | None) -> tuple[Interval, ...]:
+    """A stretch between two milliseconds; none where one of them is not told."""
+    if begin is None or end is None or end < begin:
+        return ()
+    return ((begin * 1_000_000, end * 1_000_000),)
 
 
 def _call(bundle: Bundle, at: int, payload: Json, reading: Reading) -> ModelCall | str:

@@ -20,12 +20,12 @@ from agentx.frames import open_for_reading
 from agentx.recorder.calls import ModelCall
 from agentx.recorder.canonical import Call, Item, NotACall, call_of, read_call
 from agentx.recorder.compiling import Compiled, Level, Making, compile_calls
-from agentx.recorder.composing import ToolTime
 from agentx.recorder.imports.books import Books, Fidelity
 from agentx.recorder.imports.source import lines
 from agentx.recorder.keys import CaptureKey, imports_key
 from agentx.recorder.memo import Memo
 from agentx.recorder.parts import split
+from agentx.recorder.pauses import Run, Told, ToolTime
 from agentx.recorder.replies import Reply
 from agentx.recorder.weaving import NO_TEMPLATE, Template
 
@@ -36,12 +36,18 @@ _CHUNK = 1 << 20
 
 @dataclass(slots=True)
 class Reading:
-    """What a format's reader works with: the books, the memory for parts, and what it learns of tools."""
+    """What a format's reader works with: the books, the memory for parts, and what it learns of pauses.
+
+    `tool_times`: by the id of a tool call. `runs`: tools without an id, each with the id of the reply that asked for
+    it, where that is told. `prompts`: (session's pseudonym, when its user sent a message, nanoseconds).
+    """
 
     books: Books
     key: CaptureKey
     memo: Memo[tuple[Item, ...]] = field(default_factory=Memo)
     tool_times: dict[str, ToolTime] = field(default_factory=dict)
+    runs: list[tuple[str | None, Run]] = field(default_factory=list)
+    prompts: list[tuple[str | None, int]] = field(default_factory=list)
     progress: Callable[[], object] = lambda: None
     _number: int = 0
     _last: int = 0  # when the call before began
@@ -50,6 +56,10 @@ class Reading:
         """Say that this source tells something better, or worse, than its format promises."""
         if self.books.fidelity is not None:
             self.books.fidelity = self.books.fidelity._replace(**words)
+
+    def pseudonym(self, id: str | None) -> str | None:
+        """What a session or an agent is called in calls' identities."""
+        return self.key.pseudonym("id", id) if id is not None else None
 
     def rows(self, path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         """The JSON objects of a file of lines, with their numbers; what is none is counted as dropped."""
@@ -140,7 +150,7 @@ def import_calls(
 
     Raises BadInput for what cannot be read, and when no model call is found.
     """
-    units = _units(format, paths)
+    units = units_of(format, paths)
     key = imports_key(key_file)
     books = Books(format.row, unknowable=format.unknowable, fidelity=format.fidelity)
     reading = Reading(books, key, progress=progress)
@@ -157,12 +167,13 @@ def import_calls(
         template,
         scope=scope,
         across=across,
-        tool_times=reading.tool_times,
+        told=Told(reading.tool_times),
     )
-    return compile_calls(_calls(format, units, reading), making, books, out)
+    return compile_calls(calls_of(format, units, reading), making, books, out)
 
 
-def _calls(format: LoggedFormat, units: Sequence[Path], reading: Reading) -> Iterator[ModelCall]:
+def calls_of(format: LoggedFormat, units: Sequence[Path], reading: Reading) -> Iterator[ModelCall]:
+    """The calls of files. Raises BadInput for one that cannot be read."""
     for unit in units:
         try:
             yield from format.read(unit, reading)
@@ -170,7 +181,8 @@ def _calls(format: LoggedFormat, units: Sequence[Path], reading: Reading) -> Ite
             raise BadInput("a value in it is nested too deeply", file=unit) from None
 
 
-def _units(format: LoggedFormat, paths: Sequence[Path]) -> list[Path]:
+def units_of(format: LoggedFormat, paths: Sequence[Path]) -> list[Path]:
+    """What a format reads one by one, in its order: the paths, or what their folders hold."""
     units: list[Path] = []
     for path in paths:
         units += format.find(path) if path.is_dir() else [path]

@@ -18,6 +18,7 @@ from agentx.recorder.imports.books import Fidelity
 from agentx.recorder.imports.instants import mapping, of_number, text
 from agentx.recorder.imports.logged import LoggedFormat, Reading, document, matching
 from agentx.recorder.imports.transcripts import shallow
+from agentx.recorder.pauses import Run, ToolTime
 from agentx.recorder.replies import reply_of, usage_of
 
 Json = dict[str, Any]
@@ -35,6 +36,7 @@ def read(path: Path, reading: Reading) -> Iterator[ModelCall]:
     model = text(config, "model_name") or ""
     history: list[Item] = []
     answered = False  # from then on a user's message is what a command printed
+    asked: str | None = None  # the id of the reply whose commands run
     before: int | None = None  # when the message before was there
     for message in messages:
         reading.books.rows.read += 1
@@ -46,9 +48,33 @@ def read(path: Path, reading: Reading) -> Iterator[ModelCall]:
             yield _call(path, message, model, tuple(history), (before, at), reading)
         else:
             reading.books.rows.merged += 1
+        _ran(message, asked, before, at, reading)
         history += _items(message, answered)
+        asked = _asked(message, asked)
         answered = answered or message.get("role") == "assistant"
         before = at if at is not None else before
+
+
+def _asked(message: Json, asked: str | None) -> str | None:
+    """The id of the last reply, where it is told."""
+    if message.get("role") != "assistant":
+        return asked
+    return text(mapping(mapping(message.get("extra")).get("response")), "id")
+
+
+def _ran(message: Json, asked: str | None, before: int | None, at: int | None, reading: Reading) -> None:
+    """When the command ran whose output a message is: from the message before, as commands run one by one.
+
+    What asks the user for leave asks in this time, too.
+    """
+    role, call = message.get("role"), text(message, "tool_call_id")
+    if before is None or at is None or at < before or "returncode" not in mapping(message.get("extra")):
+        return
+    time = ToolTime(runs=((before, at),), exact=False)
+    if call is not None:
+        reading.tool_times[call] = time
+    elif role == "user":
+        reading.runs.append((asked, Run("bash", time)))
 
 
 def _items(message: Json, answered: bool) -> tuple[Item, ...]:

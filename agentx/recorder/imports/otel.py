@@ -14,12 +14,13 @@ from pathlib import Path
 
 from agentx.recorder.calls import ModelCall
 from agentx.recorder.canonical import Call, Item
-from agentx.recorder.composing import ToolTime
 from agentx.recorder.imports.books import Fidelity
+from agentx.recorder.imports.claude_spans import PREFIX, take_tools
 from agentx.recorder.imports.instants import count, number, of_number, text
 from agentx.recorder.imports.logged import LoggedFormat, Reading, matching
 from agentx.recorder.imports.otel_content import reply_message, request_body
 from agentx.recorder.imports.spans import Span, spans_of
+from agentx.recorder.pauses import Run, ToolTime
 from agentx.recorder.replies import Reply, Usage, reply_of
 
 _OPERATIONS = frozenset({"chat", "text_completion", "generate_content", "completion", "messages", "responses"})
@@ -48,13 +49,16 @@ _TOOL_CALL = ("gen_ai.tool.call.id", "tool_call.id", "tool.id")
 def read(path: Path, reading: Reading) -> Iterator[ModelCall]:
     """The calls of a file."""
     groups: dict[str, list[Span]] = {}
+    own: list[Span] = []  # of Claude Code
     for span in spans_of(path, reading):
+        own += [span] if span.name.startswith(PREFIX) else []
         if _is_call(span):
             id = text(span.attributes, "gen_ai.response.id")
             groups.setdefault(f"response {id}" if id else f"span {span.trace} {span.id} {len(groups)}", []).append(span)
         else:
             _tool(span, reading)
             reading.books.rows.drop("span of no model call")
+    take_tools(own, reading)
     traces = Counter(spans[0].trace for spans in groups.values())
     for spans in groups.values():
         reading.books.rows.merged += len(spans) - 1
@@ -79,9 +83,16 @@ def _is_call(span: Span) -> bool:
 
 
 def _tool(span: Span, reading: Reading) -> None:
-    call = text(span.attributes, *_TOOL_CALL)
-    if call is not None and span.end is not None and span.end >= span.start:
-        reading.tool_times.setdefault(call, ToolTime((span.end - span.start) / 1e9))
+    """When a tool ran. One without a call's id is known by its time alone."""
+    told = span.attributes
+    call = text(told, *_TOOL_CALL)
+    if span.end is None or span.end < span.start:
+        return
+    time = ToolTime((span.end - span.start) / 1e9, runs=((span.start, span.end),))
+    if call is not None:
+        reading.tool_times.setdefault(call, time)
+    elif told.get("openinference.span.kind") == "TOOL" or told.get("gen_ai.operation.name") == "execute_tool":
+        reading.runs.append((None, Run(text(told, "gen_ai.tool.name", "tool.name") or span.name, time)))
 
 
 def _call(spans: list[Span], together: bool, reading: Reading) -> ModelCall | str:

@@ -42,6 +42,7 @@ SIGNATURES = (
     _sign("resourceSpans", "otel", "an OpenTelemetry export"),
     _sign("trace_id spans", "otel", "a list of OpenTelemetry spans"),
     _sign("context start_time attributes", "otel", "an OpenTelemetry span"),
+    _sign("spanId startTimeUnixNano", "otel", "an OpenTelemetry span"),
     _sign("session_id input_tokens_total", "tracelab", "a TraceLab round"),
     _sign("request_file response_file", "claude-bodies", "an index of Claude Code's raw bodies"),
     _sign("schema_version seq wall_time_unix_ms payload", "codex-trace", "an event of a Codex rollout trace"),

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from logs import Json, at, lines, take, written
 
-from agentx.core import Tool
+from agentx.core import GapParts, Tool
 from agentx.errors import BadInput
 from agentx.recorder.imports.instants import of_iso
 
@@ -96,6 +96,7 @@ def test_spans_tell_first_tokens_and_tools_apart_from_waiting(folder: Path) -> N
     assert (first.observed.start, first.observed.ttft) == (0.0, 0.8)
     (tool,) = second.tools
     assert (tool.name, tool.seconds, dict(tool.extra)) == ("Bash", 1.5, {"waited_for_user": 4.0})
+    assert second.gap.parts == GapParts(1.5, 4.0)
     assert any("more attempts than one" in note for note in taken.books.notes)
     told = taken.header.provenance["fidelity"]
     assert (told["timing"], told["gaps"]) == ("ttft", "split")

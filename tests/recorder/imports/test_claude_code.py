@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from logs import Json, at, lines, take
 
-from agentx.core import Tool
+from agentx.core import GapParts, Tool
 from agentx.errors import BadInput
 
 SECRET = "the launch code of project Heron"
@@ -62,6 +62,7 @@ def test_a_session_becomes_turns_with_what_was_sent(tmp_path: Path) -> None:
     assert taken.lengths() == [(1003, 50), (1100, 20)]
     assert (second.after, second.gap.kind, second.gap.seconds) == ((0,), "tool", 3.0)
     assert second.tools == (Tool("Bash"), Tool("WebSearch", 2.5))
+    assert second.gap.parts == GapParts(3.0, None, "inferred")  # t1 from its call to its result, t2 from 6.5
     assert second.observed is not None
     assert first.observed is not None
     assert (first.observed.cached, second.observed.cached, second.observed.ttft) == (900, 1000, None)

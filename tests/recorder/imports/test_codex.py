@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from logs import Json, at, lines, take
 
-from agentx.core import Tool
+from agentx.core import GapParts, Tool
 from agentx.errors import BadInput
 
 
@@ -71,6 +71,7 @@ def test_a_session(tmp_path: Path) -> None:
     assert taken.lengths() == [(1000, 40), (1100, 20)]
     assert (first.output.reasoning, second.gap.kind, second.gap.seconds) == (10, "tool", 1.0)
     assert second.tools == (Tool("exec_command", 0.25),)
+    assert second.gap.parts == GapParts(0.25)
     assert first.observed is not None
     assert second.observed is not None
     assert (first.observed.ttft, second.observed.ttft) == (0.9, None)  # a task tells the first call's alone

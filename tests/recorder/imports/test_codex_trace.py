@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from logs import Json, lines, take, written
 
-from agentx.core import Tool
+from agentx.core import GapParts, Tool
 from agentx.errors import BadInput
 
 TOOLS = [{"type": "function", "name": "exec_command", "parameters": {}}]
@@ -104,6 +104,7 @@ def test_both_input_modes_give_the_same_prompt(bundle: Bundle, items: list[Json]
     assert taken.lengths() == [(500, 40), (560, 9)]
     assert (second.prompt.base, second.prompt.keep, second.gap.kind, second.gap.seconds) == (0, 3, "tool", 4.0)
     assert second.tools == (Tool("exec_command", 1.5, {"waited_for_user": 2.0}),)
+    assert second.gap.parts == GapParts(1.5, 2.0)
     assert (first.output.reasoning, second.after) == (10, (0,))
     assert taken.header.provenance["fidelity"]["gaps"] == "split"
 

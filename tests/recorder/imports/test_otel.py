@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from logs import Json, at, lines, take, written
 
-from agentx.core import Tool
+from agentx.core import GapParts, Tool
 from agentx.errors import BadInput
 from agentx.recorder.imports.instants import of_iso
 
@@ -82,6 +82,7 @@ def test_a_tool_loop_in_every_shape_of_file(tmp_path: Path, shape: str) -> None:
     assert taken.lengths() == [(50, 10), (70, 4)]
     assert (second.prompt.base, second.gap.kind, second.gap.seconds) == (0, "tool", 3.0)
     assert second.tools == (Tool("search", 2.5),)
+    assert second.gap.parts == GapParts(2.5)
     assert first.observed is not None
     assert (first.observed.ttft, first.observed.cached) == (0.5, 20)
     assert taken.books.rows.dropped == {"span of no model call": 1}
