@@ -16,6 +16,7 @@ CASES: list[tuple[str, bytes, list[bytes]]] = [
     ("lone cr", b"data: a\r\rdata: b\r\r", [b"a", b"b"]),
     ("cr of one read, lf of the next", b"data: 1\r\n\r\n", [b"1"]),
     ("cr then lf cr lf", b"data: 1\r" + b"\n\r\n", [b"1"]),
+    ("crlf inside of an event is no blank line, cut or not", b"data: 1\r\ndata: 2\r\n\r\n", [b"1\n2"]),
     ("mixed ends", b"data: a\r\n\ndata: b\n\r\ndata: c\r\r\n", [b"a", b"b", b"c"]),
     ("no space after the colon", b'data:{"x":1}\n\n', [b'{"x":1}']),
     ("only one space is removed", b"data:  two\n\n", [b" two"]),
