@@ -3,7 +3,8 @@
 Within what the client itself calls one agent of one session (or, where it says nothing, within one credential), a
 turn goes on from
 
-  tool      the turn that emitted the tool call whose result is new in its prompt,
+  tool      the turn that emitted the tool call whose result is new in its prompt; of several with a call of that name
+            (servers that count them) the one that it shares the longest beginning with, as for partial,
   prefix    the turn whose whole prompt its own begins with,
   partial   the turn that it shares the longest beginning with, an assistant's message included,
   agent     the last turn of the same agent, where a client names agents and the content says nothing.
@@ -17,9 +18,10 @@ arguments is that call's subagent. What is known by none of this stays unknown.
 from __future__ import annotations
 
 from array import array
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Literal
 
 from agentx.core import ThreadKind
@@ -29,6 +31,7 @@ from agentx.recorder.identity import Said
 
 How = Literal["tool", "prefix", "partial", "agent", "spawn", "none"]
 Pool = tuple[str, str | None, str | None]
+EMITTERS = 64  # turns that are remembered for one name of a tool call
 
 
 @dataclass(slots=True)
@@ -81,7 +84,8 @@ class _Linker:
     def __init__(self, linked: list[Linked], items: Items) -> None:
         self._all, self._items = linked, items
         self._pools: dict[Pool, _Index] = defaultdict(_Index)
-        self._emitted: dict[tuple[str | None, str], int] = {}  # (credential, tool call) -> turn
+        # (credential, tool call) -> turns: some servers count calls from 0, in every conversation
+        self._emitted: dict[tuple[str | None, str], deque[int]] = defaultdict(partial(deque, maxlen=EMITTERS))
         self._spawned: dict[tuple[str | None, bytes], tuple[int, str]] = {}  # a text among a call's arguments
 
     def run(self) -> list[Linked]:
@@ -136,11 +140,18 @@ class _Linker:
         """The turn that emitted the last tool call that this prompt answers."""
         for number in reversed(this.turn.numbers):
             for call in reversed(self._items.known[number].answers):
-                index = self._emitted.get((this.turn.last.credential, call))
-                if index is not None:
-                    same = _pool(self._all[index]) == _pool(this)
-                    return index if same and self._before(index, this) else None
+                emitters = self._emitted.get((this.turn.last.credential, call))
+                if emitters is not None:
+                    return self._emitter(this, emitters)
         return None
+
+    def _emitter(self, this: Linked, emitters: Sequence[int]) -> int | None:
+        able = [at for at in emitters if _pool(self._all[at]) == _pool(this) and self._before(at, this)]
+        if len(able) < 2:
+            return able[0] if able else None
+        shared = {at: _common(_history(self._all[at].turn), this.turn.numbers) for at in able}
+        best = max(able, key=lambda at: (shared[at], at))
+        return best if self._talked(this.turn.numbers[: shared[best]]) else None
 
     def _partial(self, this: Linked, pool: _Index, chain: list[int]) -> tuple[int, int] | None:
         for length in range(len(chain), 0, -1):
@@ -190,7 +201,7 @@ class _Linker:
         pool.turns.append(this.index)
         credential = this.turn.last.credential
         for call in this.turn.last.calls:
-            self._emitted[credential, call.id] = this.index
+            self._emitted[credential, call.id].append(this.index)
             for text in call.texts:
                 self._spawned[credential, bytes.fromhex(text)] = (this.index, call.id)
 
@@ -208,6 +219,11 @@ def _chain(numbers: array[int]) -> list[int]:
         digest = hash((digest, number))
         chain.append(digest)
     return chain
+
+
+def _history(turn: Turn) -> array[int]:
+    """What a prompt that goes on from a turn begins with, where nothing was rewritten."""
+    return turn.numbers + turn.last.reply_numbers
 
 
 def _common(a: array[int], b: array[int]) -> int:

@@ -74,6 +74,25 @@ def plan(calls: Sequence[Call]) -> list[list[tuple[str, list[int]]]]:
         ([Call(0, "sa", "A"), Call(5, "saXb"), Call(9, "saXbYc")], [None, None, 1]),
         ([Call(0, "sa", "A", "S"), Call(5, "saXb", "", "S")], [None, 0]),  # the client says that it is one
         ([Call(0, "sa", "A", emits="1"), Call(5, "ta1")], [None, 0]),  # another system text, but the call's result
+        (  # two conversations at one time, whose server counts its calls from 0: each goes on from its own
+            [
+                Call(0, "sa", "A", emits="0"),
+                Call(1, "sb", "B", emits="0"),
+                Call(5, "saA0", "C", emits="1"),
+                Call(6, "sbB0", "D", emits="1"),
+                Call(9, "saA0C1", "E"),
+                Call(10, "sbB0D1", "F"),
+            ],
+            [None, None, 0, 1, 2, 3],
+        ),
+        (  # each call of a conversation has the same name: the last one counts
+            [Call(0, "sa", "A", emits="0"), Call(5, "saA0", "C", emits="0"), Call(9, "saA0C0", "E")],
+            [None, 0, 1],
+        ),
+        (  # a name that two emitted, in a conversation that neither had: unknown
+            [Call(0, "sa", "A", emits="0"), Call(1, "sb", "B", emits="0"), Call(5, "scX0", "D")],
+            [None, None, None],
+        ),
         ([Call(0, "sa", "A", took=9), Call(5, "saAb")], [None, None]),  # it was still running
         ([Call(0, "saAb", "B"), Call(5, "saAc", "C")], [None, 0]),  # a rewind: an assistant's message in common
         ([Call(0, "sa", "A"), Call(5, "sa", "A")], [None, None]),  # equal openings
