@@ -119,6 +119,8 @@ def _reference(args: argparse.Namespace) -> ReferenceComparison:
         raise BadInput("--price is for runs: published figures have their own")
     if args.html is not None:
         raise BadInput("--html is for runs")
+    if args.decide is not None:
+        raise BadInput("--decide is for repeats of two sides")
     if args.strict:
         raise BadInput("--strict is for runs: the conditions of published figures are never all known")
     return compare_reference(args.runs[0], args.reference, args.row)

@@ -96,6 +96,8 @@ def _more(row: Row, margin: float, looked: int) -> int | None:
     if any(len(side) < 2 for side in logs):
         return None
     spread = math.sqrt((variance(logs[0]) + variance(logs[1])) / 2)
+    if spread == 0:  # more of the same show no spread either
+        return None
     apart, within = abs(fmean(logs[1]) - fmean(logs[0])), math.log1p(margin)
     reach = max(apart, within - apart)  # to leave out 1, or to lie within the margin, whichever is wider
     have = min(map(len, logs))
@@ -134,6 +136,8 @@ def _sentence(found: Decision) -> str:
         return f"decided, the same within {found.margin * 100:g} %."
     if not found.looks:
         return f"undecided: it takes {MINIMUM} runs of each side to look at all."
+    if all(look.low is None for look in found.looks):
+        return "undecided: the runs show no spread, or not all tell it, and more like these would not either."
     if found.more is None:
         return f"undecided, and more than {MOST} runs of each side would not decide it, as far as these tell."
     hours = "" if found.hours is None else f", some {found.hours:.2g} hours"

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from agentx.reporter.compare_caveats import Side
+from agentx.reporter.compare_cost import break_even_document, break_evens
 from agentx.reporter.compare_losses import losses_document
 from agentx.reporter.compare_pair import Pair, Row, Values
 from agentx.reporter.document import spread_document
@@ -68,6 +69,7 @@ def _pair(pair: Pair) -> dict[str, Any]:
             for name, found in pair.turn_ratios.items()
         },
         "distribution_distance": pair.distances,
+        "break_even": break_even_document(break_evens(pair.a.runs, pair.b.runs)),
         "losses": losses_document(pair.losses),
     }
 

@@ -204,7 +204,7 @@ def _row(row: RowComparison, reference: Reference) -> list[Block]:
         made.append(Facts((("source", _source(row.source)),)))
     made.append(Table(("", "published", "this run", "run/published"), figures))
     if conditions:
-        made += [Lines(("Conditions that differ, or are known of one alone:",))]
+        made += [Lines(("Published conditions that are other here, or not known of this run:",))]
         made.append(Table(("", "published", "this run"), conditions))
     return made
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from agentx.reporter.compare_caveats import Side
+from agentx.reporter.compare_cost import break_even_blocks, break_evens
 from agentx.reporter.compare_losses import losses_blocks
 from agentx.reporter.compare_pair import Pair, Row
 from agentx.reporter.compare_statistics import Estimate
@@ -41,7 +42,8 @@ def _pair(pair: Pair) -> list[Block]:
     if others:
         made += [Heading("Know before use"), Lines(others, bullet=True)]
     made += [Heading(f"{b} / {a}"), _table(pair), Lines(tuple(_words(pair)))]
-    return made + losses_blocks(pair.losses, a, b)
+    made += losses_blocks(pair.losses, a, b)
+    return made + break_even_blocks(break_evens(pair.a.runs, pair.b.runs), a, b)
 
 
 def _turns(pair: Pair) -> str:

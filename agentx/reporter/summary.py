@@ -138,8 +138,8 @@ def _explained(report: Report) -> Iterator[tuple[str, str]]:
     if report.cost.dollars_per_gpu_hour is not None:
         each = report.cost.dollars_per_million_output_tokens
         mark = "at most " if "output" in report.cost.upper_bounds else ""
-        dollars = "unknown" if each is None else f"{mark}${number(each)}"
-        yield "cost", f"{dollars} per million output tokens, of the whole cost"
+        told = f"{mark}${number(each)} per million output tokens, of the whole cost"
+        yield "cost", f"unknown: {report.cost.missing or 'output tokens are not'}" if each is None else told
 
 
 def _observed(report: Report) -> str:
@@ -166,4 +166,6 @@ def _largest(found: Losses) -> str:
     most = max(sizes, key=lambda cause: sizes[cause])
     if sizes[most] <= 0:
         return f"nothing; ideal less observed is {found.total:,d} tokens"
-    return f"{found.total:,d} tokens, most of them {cause_words(most, found.source)}: {sizes[most]:,d}"
+    above = f", {-sizes['surplus']:,d} more than the ideal elsewhere" if sizes["surplus"] else ""
+    lost = found.total - sizes["surplus"]
+    return f"{lost:,d} tokens{above}; most: {cause_words(most, found.source)}, {sizes[most]:,d}"

@@ -109,6 +109,7 @@ def test_beside_a_reference(runs: Path, capsys: pytest.CaptureFixture[str]) -> N
         (["--row", "c4"], "--row is of a reference"),
         (["again", "--reference", "x"], "one run stands beside a reference"),
         (["--reference", "x", "--strict"], "--strict is for runs"),
+        (["--reference", "x", "--decide"], "--decide is for repeats"),
     ],
 )
 def test_mistakes_with_references(runs: Path, words: list[str], line: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -74,7 +74,10 @@ def test_no_spread_decides_nothing(decided) -> None:
     found = decided([1.0] * 4, [2.0] * 4)
     assert found.verdict == "undecided"
     assert [look.low for look in found.looks] == [None, None]
-    assert "no spread between runs" in as_text(decision_blocks(found))
+    assert found.more is None  # as many more of the same would show none either
+    told = " ".join(as_text(decision_blocks(found)).split())
+    assert "no spread between runs" in told
+    assert "more runs of each side would decide" not in told
 
 
 def test_looking_often_does_not_find_what_is_not_there(decided) -> None:

@@ -10,9 +10,9 @@ from making import header, linear
 from agentx.replayer.simulate import simulate
 from agentx.replayer.slo import slo_of
 from agentx.reporter.findings import INVALIDATING, Finding
-from agentx.reporter.losses import CAUSES
+from agentx.reporter.losses import CAUSES, Losses, TurnLoss
 from agentx.reporter.reporting import report
-from agentx.reporter.summary import LINES
+from agentx.reporter.summary import LINES, _largest
 from agentx.reporter.table import WIDTH
 from agentx.reporter.text import number, share
 from agentx.trace import TraceWriter
@@ -56,7 +56,8 @@ def test_its_figures_are_those_of_the_document(evicted):
     assert f"eligible {share(eligible['share'])} cached, {eligible['requests']} turns" in text
     losses = found["losses"]
     assert losses["evicted_tokens"] == max(losses[f"{cause}_tokens"] or 0 for cause in CAUSES)
-    assert f"{losses['sum_tokens']:,d} tokens, most of them evicted, modelled: {losses['evicted_tokens']:,d}" in text
+    lost = losses["sum_tokens"] - losses["surplus_tokens"]
+    assert f"{lost:,d} tokens; most: evicted, modelled, {losses['evicted_tokens']:,d}" in text
     slowest = found["blame"]["turns"][0]
     assert f"slowest   session {slowest['session']} turn {slowest['turn']}: " in text
     assert f"${number(found['cost']['dollars_per_million_output_tokens'])} per million output tokens" in text
@@ -104,3 +105,19 @@ def test_markdown_is_the_same(evicted):
     assert text.startswith("### agentx report: ")
     assert "| TTFT from sent, s |" in text
     assert "- **slowest**: session" in text
+
+
+def test_a_surplus_is_not_set_off_against_what_was_lost(attempt):
+    """30 tokens in flight and 30 above the ideal are no loss of 0 tokens."""
+    one = TurnLoss(attempt(cached=1), 30, 0, 0, 0, 0, 0, 0)
+    other = TurnLoss(attempt("b", cached=1), 0, 0, 0, 0, 0, 0, -30)
+    told = _largest(Losses((one, other), shadowed=True))
+    assert told.startswith("30 tokens, 30 more than the ideal elsewhere; most: in flight")
+    assert told.endswith(", 30")
+
+
+def test_a_price_of_zero_says_why_there_is_no_cost(tmp_path):
+    with TraceWriter(tmp_path / "t.trace", header()) as writer:
+        writer.session(linear(2))
+    found = report(simulate(tmp_path / "t.trace", out=tmp_path / "run", sets=["target.price={gpu_hour: 0}"]))
+    assert "cost      unknown: the price is 0" in "\n".join(screen(found))
