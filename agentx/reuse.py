@@ -10,12 +10,14 @@ are compared by runs of token identities, never token by token.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from agentx.content import Salting
-from agentx.core import LAYERS, Layer, Piece, Run, Session
+from agentx.core import LAYERS, Layer, Opaque, Piece, Session, Turn
+from agentx.prefix_tree import Node, PrefixTree
 from agentx.reuse_template import PLAIN, Frames, SaltedStream, Span, Template, marker_span
 from agentx.wire.history import introduced
 from agentx.wire.messages import Placed, Shape, arranged
@@ -23,72 +25,6 @@ from agentx.wire.tooltext import definitions
 
 _LAYER_INDEX = {layer: index for index, layer in enumerate(LAYERS)}
 MARKER = len(LAYERS)  # the layer index of the chat template's own tokens
-
-
-class Node:
-    """A point in a prefix tree: what may follow, by the identity of the next token; how many tokens lead to it, and the
-    number of a prompt whose path they are the beginning of.
-    """
-
-    __slots__ = ("children", "depth", "owner")
-
-    def __init__(self, owner: int = 0, depth: int = 0) -> None:
-        self.children: dict[tuple[SaltedStream, int], tuple[int, Node]] = {}
-        self.owner, self.depth = owner, depth
-
-
-class PrefixTree:
-    """All prompts seen so far, as a radix tree over spans."""
-
-    def __init__(self) -> None:
-        self.roots: dict[str | None, Node] = {}
-        self.prompts = 0  # numbered from 1
-        self.left: Node | None = None  # where the present prompt left what was there before
-
-    def begin(self) -> None:
-        """What is added from here on belongs to the next prompt."""
-        self.prompts += 1
-        self.left = None
-
-    def root(self, space: str | None = None) -> Node:
-        """Where all prompts of a model or a namespace begin: nothing is shared between them."""
-        return self.roots.setdefault(space, Node())
-
-    def add(self, node: Node, spans: Iterable[Span], fresh: list[tuple[Node, Span]] | None = None) -> tuple[int, Node]:
-        """Add spans below `node`. Returns (tokens that were there already, as a prefix; the node at their end).
-
-        Every edge that is made anew is appended to `fresh`.
-        """
-        matched, unbroken = 0, True
-        for span in spans:
-            start = span.start
-            while start < span.stop:
-                found = node.children.get((span.key, start))
-                if found is None:
-                    unbroken = False
-                    if self.left is None:
-                        self.left = node
-                    child = Node(self.prompts, node.depth + span.stop - start)
-                    node.children[span.key, start] = (span.stop, child)
-                    if fresh is not None:
-                        fresh.append((node, span._replace(start=start)))
-                    node, start = child, span.stop
-                    continue
-                stop, child = found
-                if stop > span.stop:
-                    child = _split(node, span.key, start, span.stop)
-                    stop = span.stop
-                matched += stop - start if unbroken else 0
-                node, start = child, stop
-        return matched, node
-
-
-def _split(node: Node, key: SaltedStream, start: int, at: int) -> Node:
-    stop, child = node.children[key, start]
-    middle = Node(child.owner, node.depth + at - start)
-    middle.children[key, at] = (stop, child)
-    node.children[key, start] = (at, middle)
-    return middle
 
 
 class Trail(NamedTuple):
@@ -191,15 +127,18 @@ class Live(NamedTuple):
 
 class _Step(NamedTuple):
     """A piece on a prompt's way through the tree: `node` after it, its own `tokens` between `marker` tokens of the
-    template, of which `behind` are behind it. `definitions` counts those up to here."""
+    template, of which `ahead` are before it. Up to here there are `sums` tokens by layer and so many `definitions`;
+    `private`: no other session comes this way."""
 
     node: Node
     layer: int
     tokens: int
     marker: int
-    behind: int
+    ahead: int
+    sums: tuple[int, ...]
     placed: Placed
     definitions: int
+    private: bool
 
 
 class Walk:
@@ -207,7 +146,7 @@ class Walk:
 
     A turn starts from the node where its base left the kept pieces, so its cost is that of what it appends. With
     `possible` it is the trace that is looked at, not what one server is sent: replies count, models are told apart, and
-    tokens that belong to no piece are part of the prompt. Without `forgets` nothing is kept for `forget`.
+    tokens that belong to no piece are part of the prompt.
     """
 
     def __init__(
@@ -222,14 +161,15 @@ class Walk:
         possible: bool = False,
         live: Live | None = None,
         namespace: str | None = None,
-        forgets: bool = True,
     ) -> None:
         self.session, self.tree, self.page = session, tree, page
         self.template, self.shape, self.salting, self.possible = template, shape, salting, possible
         self.live, self.namespace = live, namespace
         self._frames = Frames(template, session, self.spans)
         self._paths: dict[int, tuple[Node, list[_Step]]] = {}  # by turn: where it began, and its way
-        self._fresh: list[tuple[Node, Span]] | None = [] if forgets else None
+        self._own = f"{session.scope}/{session.id}"  # the scope of what only this session has
+        self._keys: dict[int, SaltedStream] = {}  # by segment
+        self._fresh: list[tuple[Node, Span]] = []  # edges that were made where others may come
         self._last: dict[int, int] = {}  # by thread: the turn that was walked last
 
     def turn(self, index: int, cached: int | None = None) -> TurnReuse:
@@ -242,26 +182,27 @@ class Walk:
         rooted = begun is root
         if rooted and self.shape == "tools" and path and path[-1].placed.leading:
             path, rooted = [], False  # what leads is one message, or none, with whatever follows
-        matched, unbroken = sum(step.tokens + step.marker for step in path), True
+        matched, unbroken = path[-1].node.depth if path else 0, True
         fresh = [(index, piece) for piece in turn.prompt.append] if rooted else introduced(self.session, index)
         before = path[-1].placed if path else None
         places = arranged(self.session, fresh, self.shape, start=len(path), before=before)
         for (brought, piece), here in zip(fresh, places, strict=True):
             step, found = self._step(root, path[-1] if path else None, brought, piece, here)
-            path.append(step)
             matched += found if unbroken else 0
-            unbroken = unbroken and found == step.tokens + step.marker
+            unbroken = unbroken and matched == step.node.depth
+            path.append(step)
         node = path[-1].node if path else root
+        made = None if path and path[-1].private else self._fresh
         if self.template.start:
-            found, behind = self.tree.add(node, [marker_span("assistant", self.template.start)], self._fresh)
+            found, behind = self.tree.add(node, [marker_span("assistant", self.template.start)], made)
             matched += found if unbroken else 0
         else:
             behind = node
         end, reply = behind, turn.output.tokens
         if self.possible:
-            _, end = self.tree.add(node, self._spans(self.session.reply_runs(index)), self._fresh)
+            _, end = self.tree.add(node, self._reply(turn), made)
         elif self.live is not None:
-            _, end = self.tree.add(behind, self.live.reply(index), self._fresh)
+            _, end = self.tree.add(behind, self.live.reply(index), made)
             reply = end.depth - behind.depth
         self._paths[index] = root, path
         left = self.tree.left or end
@@ -291,7 +232,7 @@ class Walk:
             rest, fresh = earlier[same:], tuple(pieces[same:])
         reply = self.session.turns[before].reply
         behind = [*rest] if reply is None else [*rest, Piece(reply, 0, self.session.segment(reply).tokens)]
-        total = sum(step.tokens + step.marker for step in path[:same])
+        total = path[same - 1].node.depth if same else 0
         for one, other, step in zip(behind, fresh, path[same:], strict=False):
             if (one.segment, one.start) != (other.segment, other.start):
                 break
@@ -301,70 +242,85 @@ class Walk:
         return total
 
     def _step(self, root: Node, before: _Step | None, brought: int, piece: Piece, here: Placed) -> tuple[_Step, int]:
+        """A piece, and how many tokens of it and of its template were there."""
         sent = None if self.live is None else self.live.piece(brought, piece)
-        number = before.definitions if before else 0
-        framed = self._frames.around(here, before.placed if before else None, piece, number, sent)
-        tokens = piece.tokens if sent is None else sum(span.stop - span.start for span in sent)
-        found, node = self.tree.add(before.node if before else root, framed.spans, self._fresh)
+        came, sums, number, private = (
+            (root, _NONE, 0, False)
+            if before is None
+            else (before.node, before.sums, before.definitions, before.private)
+        )
+        spans, ahead, behind = self._frames.around(here, before.placed if before else None, piece, number, sent)
+        found, node = self.tree.add(came, spans, None if private else self._fresh)
+        marker = ahead + behind
+        tokens = node.depth - came.depth - marker
         number += len(definitions(self.session, piece, number)) if here.definition else 0
         layer = _LAYER_INDEX[self.session.segment(piece.segment).layer]
-        return _Step(node, layer, tokens, framed.ahead + framed.behind, framed.behind, here, number), found
+        private = private or any(span.key[0].scope == self._own for span in spans)
+        sums = _plus(sums, layer, tokens, marker)
+        return _Step(node, layer, tokens, marker, ahead, sums, here, number, private), found
 
     def spans(self, piece: Piece) -> list[Span]:
         """The tokens of a piece by the trace."""
-        return self._spans(self.session.piece_runs(piece))
+        segment = self.session.segment(piece.segment)
+        if isinstance(segment.content, Opaque):
+            runs = self.session.piece_runs(piece)
+            return [Span((run.stream, self.salting(run.layer)), run.start, run.stop) for run in runs]
+        key = self._keys.get(segment.id)
+        if key is None:
+            stream = self.session.stream(segment)
+            salt = "" if stream.kind == "literal" else self.salting(segment.layer)
+            key = self._keys[segment.id] = stream, salt
+        return [Span(key, piece.start, piece.stop)]
 
-    def _spans(self, runs: Iterable[Run]) -> list[Span]:
-        return [Span((run.stream, self._salt(run)), run.start, run.stop) for run in runs]
-
-    def _salt(self, run: Run) -> str:
-        return "" if run.stream.kind == "literal" else self.salting(run.layer)
+    def _reply(self, turn: Turn) -> list[Span]:
+        """What a turn produced, by the trace; empty where that is not known."""
+        tokens = 0 if turn.reply is None else min(turn.output.tokens, self.session.segment(turn.reply).tokens)
+        return self.spans(Piece(turn.reply, 0, tokens)) if turn.reply is not None and tokens else []
 
     def _account(
         self, index: int, path: list[_Step], matched: int, left: Node, reply: int, cached: int | None
     ) -> TurnReuse:
-        tokens = [0] * (len(LAYERS) + 1)
-        tokens[MARKER] = self.template.start
-        for step in path:
-            tokens[step.layer] += step.tokens
-            tokens[MARKER] += step.marker
+        tokens = _plus(path[-1].sums if path else _NONE, MARKER, self.template.start)
         isl = sum(tokens)
         unattributed = max(0, self.session.turns[index].isl - isl) if self.possible else 0
         usable = max(0, min(isl + unattributed - 1, matched)) // self.page * self.page
-        reused = self._leading(path, tokens, isl, usable)
-        observed = None if cached is None else self._leading(path, tokens, isl, min(cached, isl))
+        reused = _leading(path, usable)
+        observed = None if cached is None else _leading(path, min(cached, isl))
         trail = Trail(self.tree.prompts, left.owner, left.depth, isl + unattributed + reply)
         common = self._common(index, path)
-        return TurnReuse(self.session.key, index, tuple(tokens), reused, trail, unattributed, observed, common)
-
-    def _leading(self, path: list[_Step], tokens: list[int], isl: int, count: int) -> tuple[int, ...]:
-        """The first `count` tokens of a prompt, by layer."""
-        kept, rest = list(tokens), isl - count
-        for layer, length in self._backwards(path):
-            if rest <= 0:
-                break
-            kept[layer] -= min(length, rest)
-            rest -= length
-        return tuple(kept)
-
-    def _backwards(self, path: list[_Step]) -> Iterator[tuple[int, int]]:
-        yield MARKER, self.template.start
-        for step in reversed(path):
-            yield MARKER, step.behind
-            yield step.layer, step.tokens
-            yield MARKER, step.marker - step.behind
-
-    def close(self) -> None:
-        """No turn follows: let go of what points back here, so that the tree is free as soon as nobody has it."""
-        self.live = None
-        del self._frames
+        return TurnReuse(self.session.key, index, tokens, reused, trail, unattributed, observed, common)
 
     def forget(self) -> None:
-        """Remove what only this session can reach; shared content stays for the sessions to come."""
-        private = f"{self.session.scope}/{self.session.id}"
-        for node, span in self._fresh or ():
-            if span.key[0].scope == private:
+        """No turn follows. Remove what only this session can reach; shared content stays for the sessions to come."""
+        for node, span in self._fresh:
+            if span.key[0].scope == self._own:
                 node.children.pop((span.key, span.start), None)
+        self.live = None
+        del self._frames  # both point back here: without them the walk is free as soon as nobody has it
+
+
+_NONE = (0,) * (len(LAYERS) + 1)
+
+
+def _plus(sums: tuple[int, ...], layer: int, tokens: int, template: int = 0) -> tuple[int, ...]:
+    """Sums by layer with so many tokens more."""
+    if not tokens and not template:
+        return sums
+    more = list(sums)
+    more[layer] += tokens
+    more[MARKER] += template
+    return tuple(more)
+
+
+def _leading(path: list[_Step], count: int) -> tuple[int, ...]:
+    """The first `count` tokens of a prompt, by layer; what stands behind its last piece is the template's."""
+    whole = bisect_right(path, count, key=lambda step: step.node.depth)
+    sums, left = (path[whole - 1].sums, count - path[whole - 1].node.depth) if whole else (_NONE, count)
+    if whole == len(path):
+        return _plus(sums, MARKER, left)
+    cut = path[whole]
+    own = min(max(0, left - cut.ahead), cut.tokens)
+    return _plus(sums, cut.layer, own, left - own)
 
 
 def possible(sessions: Iterable[Session]) -> ReuseTable:

@@ -82,9 +82,11 @@ class Frames:
         """
         if here.definition:
             return self._definitions(before, piece, number)
-        ahead = self._ends_definitions(here, before, number)
         own = self.cut(piece) if sent is None else sent
         marker = 0 if here.role is None else self.template.per_message
+        ahead = self._ends_definitions(here, before, number)
+        if not (marker or ahead or here.calls):
+            return Framed(own, 0)
         closes: list[Span] = []
         if marker and here.role is not None:
             # Behind a reply stands what ends a message; before it, what the server had put there to ask for it.

@@ -10,6 +10,7 @@ fit leaves is the drift.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -17,8 +18,9 @@ from typing import NamedTuple
 from agentx.capacity import Curve, capacity_curve
 from agentx.core import Attempt, Session, Text, TokenIds
 from agentx.errors import BadInput
+from agentx.prefix_tree import PrefixTree
 from agentx.results import RunResults, sha256_of
-from agentx.reuse import PrefixTree, ReuseTable, TurnReuse, Walk, table
+from agentx.reuse import ReuseTable, TurnReuse, Walk, table
 from agentx.reuse_fit import Row as Lengths
 from agentx.reuse_fit import fitted
 from agentx.reuse_template import PLAIN, Template, definition_count, template_tokens
@@ -224,14 +226,18 @@ Make = Callable[[Session, Attempt], Walk]
 
 def _walked(sent: Sequence[Attempt], sessions: Mapping[str, Session], make: Make) -> Iterator[TurnReuse]:
     """The reuse of every attempt, in send order; each play walks the one tree that `make` closes over."""
-    walks: dict[tuple[str, int], Walk] = {}
+    left = Counter(attempt.session for attempt in sent)
+    walks: dict[str, dict[int, Walk]] = {session: {} for session in left}  # by play
     for attempt in sent:
-        play = attempt.session, attempt.play
-        if play not in walks:
-            walks[play] = make(sessions[attempt.session], attempt)
-        yield walks[play].turn(attempt.turn, attempt.cached.tokens if attempt.cached else None)
-    for walk in walks.values():
-        walk.close()
+        mine = walks[attempt.session]
+        walk = mine.get(attempt.play)
+        if walk is None:
+            walk = mine[attempt.play] = make(sessions[attempt.session], attempt)
+        yield walk.turn(attempt.turn, attempt.cached.tokens if attempt.cached else None)
+        left[attempt.session] -= 1
+        if not left[attempt.session]:  # so that memory goes with the sessions that are under way
+            for walk in walks.pop(attempt.session).values():
+                walk.forget()
 
 
 def _as_sent(run: RunResults, template: Template, replies: RunReplies, page: int, *, alone: bool = False) -> Make:
@@ -249,7 +255,6 @@ def _as_sent(run: RunResults, template: Template, replies: RunReplies, page: int
             shape=_shape(run),
             salting=salting(*of_play),
             namespace=namespace(*of_play),
-            forgets=False,
         )
         walk.live = replies.of(walk, attempt.play)
         return walk
@@ -260,7 +265,7 @@ def _as_sent(run: RunResults, template: Template, replies: RunReplies, page: int
 def _by_trace() -> Make:
     """By the trace's own identities in the order of this run: a session that is played again meets itself."""
     tree = PrefixTree()
-    return lambda session, _: Walk(session, tree, possible=True, forgets=False)
+    return lambda session, _: Walk(session, tree, possible=True)
 
 
 def _salted(run: RunResults) -> Make:
@@ -270,9 +275,7 @@ def _salted(run: RunResults) -> Make:
 
     def make(session: Session, attempt: Attempt) -> Walk:
         of_play = policy, salt, attempt.session, attempt.play
-        return Walk(
-            session, tree, possible=True, salting=salting(*of_play), namespace=namespace(*of_play), forgets=False
-        )
+        return Walk(session, tree, possible=True, salting=salting(*of_play), namespace=namespace(*of_play))
 
     return make
 

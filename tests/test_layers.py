@@ -30,6 +30,7 @@ UNIT_OF = {
     "trace_lines": "trace",
     "kv_events": "results",
     "telemetry": "results",
+    "prefix_tree": "reuse",
     "reuse_fit": "reuse",
     "reuse_template": "reuse",
     "capacity": "reuse",

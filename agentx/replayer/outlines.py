@@ -13,12 +13,13 @@ from itertools import cycle
 from agentx.core import Session
 from agentx.engine.settings import EngineSettings, Host
 from agentx.errors import BadInput
+from agentx.prefix_tree import PrefixTree
 from agentx.replayer.embedded import facts_of
 from agentx.replayer.fates import Fates
 from agentx.replayer.folder import Facts
 from agentx.replayer.order import Order, fates_of
 from agentx.replayer.rough import Rough, play
-from agentx.reuse import PrefixTree, Walk
+from agentx.reuse import Walk
 from agentx.trace import read_trace
 
 MOST_TURNS = 500_000  # that are held in memory

@@ -18,10 +18,11 @@ from typing import Any, Protocol
 from agentx.capacity import Capacity, Curve
 from agentx.core import GAP_KINDS, THREAD_KINDS, Gap, Header, Session, Turn
 from agentx.frames import Tear
+from agentx.prefix_tree import PrefixTree
 from agentx.reporter.capacity_document import capacity_document
 from agentx.reporter.interleaving import AT_ONCE, interleaved
 from agentx.reporter.spread import PERCENTILES, Spread, percentile
-from agentx.reuse import PrefixTree, ReuseTable, TurnReuse, Walk
+from agentx.reuse import ReuseTable, TurnReuse, Walk
 from agentx.trace import TraceReader
 
 SCHEMA = "agentx/inspect/1"

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import cache
 from itertools import takewhile
 from typing import Literal, NamedTuple
 
@@ -100,7 +101,7 @@ def arranged(
         turn = brought
         layer = session.segment(piece.segment).layer
         if shape == "plain":
-            before = Placed(*placed(layer, None if before is None else before.leading))
+            before = _plain(layer, None if before is None else before.leading)
         elif layer == "tools" and (before is None or before.definition):
             before = Placed(None, True, definition=True)
         else:
@@ -113,6 +114,11 @@ def arranged(
     if made and made[-1].definition and not start:  # a prompt needs a message
         return [Placed(None if place else "system", True, bare=not place) for place in range(len(made))]
     return made
+
+
+@cache
+def _plain(layer: Layer, leading: bool | None) -> Placed:
+    return Placed(*placed(layer, leading))
 
 
 def _layer_at(session: Session, turn: int, place: int) -> Layer | None:
