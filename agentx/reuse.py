@@ -42,6 +42,7 @@ class Trail(NamedTuple):
 class TurnReuse:
     """One prompt: its tokens and the reused ones, by layer (indices of LAYERS; the last entry is the template).
 
+    `whole`: the reused ones if the server's pages were of one token.
     `observed`: the same of the tokens that a server found in its cache, where they were given. `common`: tokens that
     the prompt begins with and that the turn before it in its thread had as its prompt and reply; None for the first
     one of a thread.
@@ -51,6 +52,7 @@ class TurnReuse:
     turn: int
     tokens: tuple[int, ...]
     reused: tuple[int, ...]
+    whole: tuple[int, ...]
     trail: Trail
     unattributed: int = 0
     observed: tuple[int, ...] | None = None
@@ -283,12 +285,14 @@ class Walk:
         tokens = _plus(path[-1].sums if path else _NONE, MARKER, self.template.start)
         isl = sum(tokens)
         unattributed = max(0, self.session.turns[index].isl - isl) if self.possible else 0
-        usable = max(0, min(isl + unattributed - 1, matched)) // self.page * self.page
-        reused = _leading(path, usable)
-        observed = None if cached is None else _leading(path, min(cached, isl))
+        usable = max(0, min(isl + unattributed - 1, matched))
+        paged = usable // self.page * self.page
+        whole = _leading(path, usable)
+        reused = whole if paged == usable else _leading(path, paged)
+        observed = None if cached is None else reused if cached == paged else _leading(path, min(cached, isl))
         trail = Trail(self.tree.prompts, left.owner, left.depth, isl + unattributed + reply)
         common = self._common(index, path)
-        return TurnReuse(self.session.key, index, tokens, reused, trail, unattributed, observed, common)
+        return TurnReuse(self.session.key, index, tokens, reused, whole, trail, unattributed, observed, common)
 
     def forget(self) -> None:
         """No turn follows. Remove what only this session can reach; shared content stays for the sessions to come."""

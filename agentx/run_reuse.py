@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from agentx.capacity import Curve, capacity_curve
@@ -23,13 +23,13 @@ from agentx.results import RunResults, sha256_of
 from agentx.reuse import ReuseTable, TurnReuse, Walk, table
 from agentx.reuse_fit import Row as Lengths
 from agentx.reuse_fit import fitted
-from agentx.reuse_template import PLAIN, Template, definition_count, template_tokens
+from agentx.reuse_template import PLAIN, Template, definition_count
 from agentx.room import room_of_run
 from agentx.run_replies import RunReplies
 from agentx.trace import read_trace
 from agentx.turn_kinds import turn_kinds
 from agentx.wire.history import TEXT_WIRES, introduced
-from agentx.wire.messages import Counts, Shape, counted
+from agentx.wire.messages import Shape, counted
 from agentx.wire.salting import namespace, salting
 
 AttemptKey = tuple[str, int, int, int]  # session, play, turn, attempt
@@ -108,36 +108,32 @@ def run_reuse(run: RunResults) -> RunReuse:
     traced = _sessions(run, {attempt.session for attempt in sent})
     sessions = as_played(run, traced)
     replies = RunReplies(run.attempts, live=run.settings["plan"].get("history", "recorded") != "recorded")
-    lengths = _lengths(run, sent, sessions, replies)
-    template, fit = _template(run, [row for _, row, _ in lengths])
+    template, fit = _template(run, sent, sessions, replies)
     told = run.settings.get("server", {}).get("page_size")
     page = told or 1
     could = list(_walked(sent, traced, _by_trace()))
-    short = could if sessions is traced else list(_walked(sent, sessions, _by_trace()))
     ideal = list(_walked(sent, sessions, _as_sent(run, template, replies, page)))
-    one = (
-        ideal
-        if run.addresses == 1
-        else list(_walked(sent, sessions, _as_sent(run, template, replies, page, alone=True)))
-    )
-    whole = one if page == 1 else list(_walked(sent, sessions, _as_sent(run, template, replies, 1, alone=True)))
-    salted = list(_walked(sent, sessions, _salted(run))) if _salt_matters(run, sent) else short
+    alone = run.addresses > 1
+    one = list(_walked(sent, sessions, _as_sent(run, template, replies, page, alone=True))) if alone else ideal
+    possible, held = table(could), table(ideal)
+    short = possible if sessions is traced else table(_walked(sent, sessions, _by_trace()))
+    salted = table(_walked(sent, sessions, _salted(run))) if _salt_matters(run, sent) else short
+    together = table(one) if alone else held
+    whole = together if page == 1 else table(replace(turn, reused=turn.whole) for turn in one)
     kinds = _kinds(sessions)
     rows = [
         Row(attempt, a, b, *kinds[attempt.session][attempt.turn])
         for attempt, a, b in zip(sent, could, ideal, strict=True)
     ]
-    views = (could, short, salted, whole, one, ideal)  # of which some are one and the same
-    sums = {id(view): table(view) for view in {id(view): view for view in views}.values()}
     return RunReuse(
-        ideal=sums[id(ideal)],
-        possible=sums[id(could)],
-        possible_less_ideal=_less(*(sums[id(view)] for view in views)),
+        ideal=held,
+        possible=possible,
+        possible_less_ideal=_less(possible, short, salted, whole, together, held),
         rows=rows,
         curve=capacity_curve(one, page),
         template=template,
         template_fitted=fit,
-        drift=_drift(lengths, template, sessions),
+        drift=_drift(sent, ideal),
         page=page,
         page_known=told is not None,
         facts=_facts(run, sent, sessions),
@@ -280,43 +276,35 @@ def _salted(run: RunResults) -> Make:
     return make
 
 
-def _template(run: RunResults, rows: Sequence[Lengths]) -> tuple[Template, bool]:
+def _template(
+    run: RunResults, sent: Sequence[Attempt], sessions: Mapping[str, Session], replies: RunReplies
+) -> tuple[Template, bool]:
     """What the template adds: known, nothing at all (id wires), or fitted; and whether it was fitted."""
-    known = run.settings.get("template")
+    known, shape = run.settings.get("template"), _shape(run)
     if known is not None:  # of the embedded engine, whose definitions and calls are known to the byte
-        return Template(known["start"], known["per_message"], words=_shape(run) == "tools"), False
+        return Template(known["start"], known["per_message"], words=shape == "tools"), False
     if run.settings["plan"]["wire"] not in TEXT_WIRES:
         return PLAIN, False
-    return fitted(rows), True
+    return fitted(
+        [_lengths(one, sessions[one.session], replies, shape) for one in sent if one.prompt_tokens is not None]
+    ), True
 
 
 def _shape(run: RunResults) -> Shape:
     return "tools" if run.settings["plan"].get("messages") == "tools" else "plain"
 
 
-def _lengths(
-    run: RunResults, sent: Sequence[Attempt], sessions: Mapping[str, Session], replies: RunReplies
-) -> list[tuple[Attempt, Lengths, Counts]]:
-    """Each attempt for which the server told its prompt's length."""
-    rows, shape = [], _shape(run)
-    for attempt in sent:
-        if attempt.prompt_tokens is not None:
-            session = sessions[attempt.session]
-            pieces = introduced(session, attempt.turn)
-            counts = counted(session, pieces, shape)
-            excess = attempt.prompt_tokens - replies.length(session, attempt.play, pieces)
-            definitions = 1 if counts.bare else definition_count(session, counts.definitions)
-            row = Lengths(excess, counts.messages, sum(map(len, counts.calls)), definitions, shape == "tools")
-            rows.append((attempt, row, counts))
-    return rows
+def _lengths(attempt: Attempt, session: Session, replies: RunReplies, shape: Shape) -> Lengths:
+    """Of an attempt for which the server told its prompt's length."""
+    pieces = introduced(session, attempt.turn)
+    counts = counted(session, pieces, shape)
+    excess = (attempt.prompt_tokens or 0) - replies.length(session, attempt.play, pieces)
+    definitions = 1 if counts.bare else definition_count(session, counts.definitions)
+    return Lengths(excess, counts.messages, sum(map(len, counts.calls)), definitions, shape == "tools")
 
 
-def _drift(
-    rows: Sequence[tuple[Attempt, Lengths, Counts]], template: Template, sessions: Mapping[str, Session]
-) -> int | None:
-    if not rows:
-        return None
-    if not template.words:
-        return sum(abs(row.left(template)) for _, row, _ in rows)
-    known = (template_tokens(template, sessions[attempt.session], counts) for attempt, _, counts in rows)
-    return sum(abs(row.excess - tokens) for (_, row, _), tokens in zip(rows, known, strict=True))
+def _drift(sent: Sequence[Attempt], ideal: Sequence[TurnReuse]) -> int | None:
+    """Between the server's lengths of prompts and ours."""
+    pairs = zip(sent, ideal, strict=True)
+    off = [abs(one.prompt_tokens - sum(turn.tokens)) for one, turn in pairs if one.prompt_tokens is not None]
+    return sum(off) if off else None
