@@ -17,7 +17,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from itertools import chain
+from itertools import chain, starmap
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -328,17 +328,18 @@ def _plain(content: Any) -> Any:
 
 
 def _attempt(body: dict[str, Any]) -> Attempt:
-    body = dict(body)
-    flat = body.pop("chunks", [])
-    chunks = tuple(Chunk(flat[at], flat[at + 1]) for at in range(0, len(flat), 2))
-    cached, failure = body.pop("cached", None), body.pop("failure", None)
-    body["cached"] = None if cached is None else Cached(**cached)
-    body["failure"] = None if failure is None else Failure(**failure)
-    attempt: Attempt = _value(Attempt, {**body, "chunks": chunks})
+    flat, cached, failure = body.get("chunks", ()), body.get("cached"), body.get("failure")
+    told = {
+        **body,
+        "chunks": tuple(starmap(Chunk, zip(flat[::2], flat[1::2], strict=True))),
+        "cached": None if cached is None else Cached(**cached),
+        "failure": None if failure is None else Failure(**failure),
+    }
+    attempt: Attempt = _value(Attempt, told)
     return attempt
 
 
-_PLAIN: dict[str, tuple[type, ...]] = {  # what a field of such an annotation may hold
+_PLAIN: dict[str, tuple[type, ...]] = {  # what a field of such an annotation may hold; others: anything
     "int": (int,),
     "float": (int, float),
     "str": (str,),
@@ -348,12 +349,21 @@ _PLAIN: dict[str, tuple[type, ...]] = {  # what a field of such an annotation ma
 }
 
 
-def _value(kind: Any, body: dict[str, Any]) -> Any:
-    types = {item.name: _PLAIN.get(str(item.type)) for item in fields(kind) if item.name != "extra"}
-    names = types.keys()
-    known = {key: value for key, value in body.items() if key in names}
-    for key, value in known.items():
-        allowed = types[key]
-        if allowed is not None and (not isinstance(value, allowed) or isinstance(value, bool)):
+_TYPES = {
+    kind: {item.name: _PLAIN.get(str(item.type), ()) for item in fields(kind) if item.name != "extra"}
+    for kind in (Attempt, Play, Sample)
+}
+
+
+def _value(kind: type[Attempt | Play | Sample], body: dict[str, Any]) -> Any:
+    types = _TYPES[kind]
+    known, extra = {}, {}
+    for key, value in body.items():
+        allowed = types.get(key)
+        if allowed is None:
+            extra[key] = value
+        elif allowed and type(value) not in allowed:
             raise ValueError(f"{key}: {value!r} is not of type {' or '.join(one.__name__ for one in allowed)}")
-    return kind(**known, extra={key: value for key, value in body.items() if key not in names})
+        else:
+            known[key] = value
+    return kind(**known, extra=extra)
