@@ -142,18 +142,11 @@ class _Assembly:
     part: int = -1
 
     def feed(self, frame: Located) -> Iterable[Item]:
-        handlers: dict[str, Callable[[dict[str, Any]], Iterable[Item]]] = {
-            "header": self._header,
-            "segment": self._segment,
-            "session": self._session,
-            "turn": self._turn,
-            "end": self._end,
-        }
         try:
             if self.header is None and frame.kind != "header":
                 raise BadInput(f"the first frame is {frame.kind!r}, not a header: this is not an agentx trace")
-            handler = handlers.get(frame.kind)
-            return handler(frame.body) if handler else self._unknown(frame)
+            handler = _HANDLERS.get(frame.kind)
+            return handler(self, frame.body) if handler else self._unknown(frame)
         except bodies.Invalid as error:
             where = f" of session {self.open['id']!r}" if self.open else ""
             raise BadInput(f"{frame.kind} frame{where}: {error}", file=self.path, line=frame.line) from None
@@ -276,6 +269,15 @@ class _Assembly:
         )
         self.open = None
         return session
+
+
+_HANDLERS: dict[str, Callable[[_Assembly, dict[str, Any]], Iterable[Item]]] = {
+    "header": _Assembly._header,
+    "segment": _Assembly._segment,
+    "session": _Assembly._session,
+    "turn": _Assembly._turn,
+    "end": _Assembly._end,
+}
 
 
 def blocks_scope(header: Header, scope: str, session: str) -> str:

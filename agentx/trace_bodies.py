@@ -107,10 +107,10 @@ def items(body: Body, key: str, limit: int = MAX_PIECES) -> list[Any]:
 
 def extra(body: Body, known: frozenset[str], nested: Mapping[str, frozenset[str]] | None = None) -> Extra:
     """What of a body is not known: its own keys, and those inside its `nested` maps under the map's key."""
-    rest = {key: value for key, value in body.items() if key not in known}
-    for key, inside in (nested or {}).items():
-        if more := {name: value for name, value in body.get(key, {}).items() if name not in inside}:
-            rest[key] = more
+    rest = {} if body.keys() <= known else {key: value for key, value in body.items() if key not in known}
+    for key, inside in nested.items() if nested else ():
+        if key in body and not body[key].keys() <= inside:
+            rest[key] = {name: value for name, value in body[key].items() if name not in inside}
     return rest
 
 
@@ -274,7 +274,7 @@ TURN_NESTED = {
     "event": frozenset({"kind", "before", "kept", "summary"}),
     "observed": frozenset({"start", "ttft", "end", "cached", "status"}),
 }
-TURN_KEYS = TURN_NESTED.keys() | {"index", "thread", "model", "after", "tools", "isl", "reply", "sampling"}
+TURN_KEYS = frozenset(TURN_NESTED) | {"index", "thread", "model", "after", "tools", "isl", "reply", "sampling"}
 
 
 def turn(body: Body) -> Turn:
@@ -292,7 +292,7 @@ def turn(body: Body) -> Turn:
         event=_event(mapping(body, "event")) if "event" in body else None,
         sampling=mapping(body, "sampling"),
         observed=_observed(mapping(body, "observed")) if "observed" in body else None,
-        extra=extra(body, frozenset(TURN_KEYS), TURN_NESTED),
+        extra=extra(body, TURN_KEYS, TURN_NESTED),
     )
 
 
