@@ -6,10 +6,13 @@ A body that grows beyond the limit is a decompression bomb or as good as one; it
 from __future__ import annotations
 
 import zlib
+from collections.abc import Iterator
 from importlib import import_module
 from typing import Any
 
 MAX_DECODED = 512 << 20  # bytes
+_STEP = 1 << 20  # bytes that are decoded at once
+_BITE = 64  # compressed bytes that are decoded at once where the result cannot be limited
 _PACKAGES = {"br": ("brotli", "brotlicffi"), "zstd": ("zstandard",)}
 
 
@@ -64,17 +67,35 @@ def _package(name: str) -> Any:
 
 def _packaged(body: bytes, name: str, limit: int) -> bytes:
     module = _package(name)
-    failure = module.error if name == "br" else module.ZstdError
-    decoder = module.Decompressor() if name == "br" else module.ZstdDecompressor().decompressobj()
-    feed = decoder.process if name == "br" and hasattr(decoder, "process") else decoder.decompress
+    failure: type[Exception] = module.error if name == "br" else module.ZstdError
+    pieces = _brotli(module, body) if name == "br" else _zstd(module, body)
     result, size = [], 0
     try:
-        for at in range(0, len(body), 1 << 12):  # in small steps, so that a bomb is noticed before it has grown
-            part = feed(body[at : at + (1 << 12)])
-            size += len(part)
+        for piece in pieces:
+            size += len(piece)
             if size > limit:
                 raise Undecodable(f"the body grows beyond {limit} bytes")
-            result.append(part)
+            result.append(piece)
     except failure as error:
         raise Undecodable(f"the body is damaged: {error}") from None
     return b"".join(result)
+
+
+def _brotli(module: Any, body: bytes) -> Iterator[bytes]:
+    """What comes of a body, some `_STEP` bytes at a time: a bomb is noticed before it has grown."""
+    decoder = module.Decompressor()
+    if not hasattr(decoder, "can_accept_more_data"):  # brotli before 1.2: only small bites keep the pieces small
+        feed = getattr(decoder, "process", None) or decoder.decompress
+        yield from (feed(body[at : at + _BITE]) for at in range(0, len(body), _BITE))
+        return
+    for at in range(0, len(body), _STEP):
+        data = body[at : at + _STEP]
+        while (piece := decoder.process(data, output_buffer_limit=_STEP)) or not decoder.can_accept_more_data():
+            yield piece
+            data = b""  # the rest of what it makes of the same bytes
+
+
+def _zstd(module: Any, body: bytes) -> Iterator[bytes]:
+    reader = module.ZstdDecompressor().stream_reader(body, read_across_frames=True)
+    while piece := reader.read(_STEP):
+        yield piece

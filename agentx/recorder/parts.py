@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 
 MAX_PART = 1 << 20  # bytes; a longer stretch is cut again, so that a part fits a frame
 WINDOW = 256  # recipes back that a recipe may refer to: what a reader has to remember
-KNOWN_BYTES = 64 << 20  # of parts that are kept in memory to recognise them
+KNOWN_BYTES = 64 << 20  # of memory for the parts by which it recognises them
+_ENTRY = 160  # bytes that a part takes in memory beside its own: objects and their place in a table
 _TIPS = 4  # parts at a recipe's end by which its continuation finds it
 _LOOSE = re.compile(rb"\}\s*,\s*\{")  # between two objects of pretty-printed JSON
 _ARRAY_ENDS = (b'}],"', b'}], "')  # quotes inside strings are escaped: text cannot look like it
@@ -163,7 +164,7 @@ class Parts:
 
     def _remember(self, part: bytes, number: int) -> None:
         self._young[part] = number
-        self._held += len(part)
+        self._held += len(part) + _ENTRY
         if self._held > KNOWN_BYTES // 2:  # two generations: what is not met again in one is dropped with it
             self._old, self._young, self._held = self._young, {}, 0
 

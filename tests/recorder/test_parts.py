@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentx.recorder import parts as parts_module
 from agentx.recorder.parts import MAX_PART, WINDOW, Parts, Recent, resolve, split
 
 TOOLS = [{"name": f"tool{n}", "input_schema": {"anyOf": [{"type": "a"}, {"type": "b"}]}} for n in range(5)]
@@ -77,6 +78,22 @@ def test_a_recipe_refers_only_to_the_window() -> None:
         new, recipe = parts.add(exchange, data)
         assert store.body(exchange, new, recipe.body()) == data
         assert recipe.base is None or exchange - recipe.base <= WINDOW
+
+
+def test_what_it_remembers_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """R25: many exchanges that share nothing; large parts and tiny ones, whose tables cost more than they."""
+    monkeypatch.setattr(parts_module, "KNOWN_BYTES", 100_000)
+    parts = Parts()
+    most = 0
+    for number in range(3 * WINDOW):
+        text = "x" * (number % 3000)
+        made = [{"n": number, "m": m, "text": text[: number * m % 700]} for m in range(10)]
+        parts.add(number, json.dumps({"messages": made}).encode())
+        known = {**parts._old, **parts._young}
+        most = max(most, sum(len(part) + parts_module._ENTRY for part in known))
+    assert 50_000 < most < 100_000
+    assert len(parts._recent.recipes) == WINDOW
+    assert len(parts._tips) <= 4 * WINDOW
 
 
 def test_a_long_session_costs_less_than_a_hundredth_of_its_requests() -> None:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import gzip
 import hashlib
 import json
 import socket
 import struct
 import zlib
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import ClientResponse, web
 from aiohttp.client_proto import ResponseHandler
 from proxying import Handler, Proxied, Reader, StreamWriter, body_of, head_of, post, recorder
 
@@ -58,27 +61,46 @@ def cut(data: bytes, size: int) -> list[bytes]:
     return [data[i : i + size] for i in range(0, len(data), size)]
 
 
-def br(data: bytes) -> bytes:
-    return pytest.importorskip("brotli").compress(data)
-
-
-CODINGS = {
-    "identity": lambda data: data,
-    "gzip": gzip.compress,
-    "deflate": zlib.compress,
-    "br": br,
-    "unknown": lambda data: bytes(byte ^ 0x5A for byte in data),
+# STREAM and REQUEST as `brotli` 1.2.1 and `zstandard` 0.25.0 compress them: nothing here decodes them.
+STREAM_BR = bytes.fromhex(
+    "1b8100009c09f186672ca004a60bbc96e5addff6a55c17d44b5530040ddd6c8ad0355581b8559770a689c3ebe4c0e1f66fb7a4a2d4520f"
+    "21701bf27baa0ba2e30a6c48a68813fdc8e4593645e0c305c8d02ad813c5f4e4f62fbfbbb90ca6dadd56c6447b33c3f024710200"
+)
+STREAM_ZSTD = bytes.fromhex(
+    "28b52ffd20824d030074056576656e743a206d6573736167655f73746172740a646174613a207b2274797065223a22227d0a0a3a207069"
+    "6e670a223a2261c28562e280a863f09f9880227d0d0a0d6e6f2d73706163650a310d0d5b444f4e455d0a0a05002c6344458ea0065b6af3"
+    "04877a02"
+)
+REQUEST = b'{"messages":[{"a":1},{"b":2}]}' * 20
+REQUEST_BR = bytes.fromhex("1b5702e82d0eece6cc6f4485c2cdf7e2154b91b9bd0a130b9deceb62e91899ad3d550985a5d1628e3e0db4b4")
+REQUEST_ZSTD = bytes.fromhex(
+    "28b52ffd605801350100f07b226d65737361676573223a5b7b2261223a317d2c7b2262223a327d5d7d0100de08957202"
+)
+STREAMS = {
+    "identity": STREAM,
+    "gzip": gzip.compress(STREAM),
+    "deflate": zlib.compress(STREAM),
+    "br": STREAM_BR,
+    "zstd": STREAM_ZSTD,
+    "unknown": bytes(byte ^ 0x5A for byte in STREAM),
+}
+REQUESTS = {
+    "identity": REQUEST,
+    "gzip": gzip.compress(REQUEST),
+    "deflate": zlib.compress(REQUEST),
+    "br": REQUEST_BR,
+    "zstd": REQUEST_ZSTD,
 }
 
 
-@pytest.mark.parametrize("coding", CODINGS)
+@pytest.mark.parametrize("coding", STREAMS)
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 1 << 20])
 @pytest.mark.parametrize("framing", ["chunked", "length", "close"])
 async def test_a_stream_arrives_byte_by_byte_as_it_was_sent(
     proxied: Proxied, coding: str, size: int, framing: str
 ) -> None:
     """R3, R4: blank lines and event names too."""
-    body = CODINGS[coding](STREAM)
+    body = STREAMS[coding]
     head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Encoding: %b\r\n" % coding.encode()
     parts = cut(body, size)
     if framing == "chunked":
@@ -107,11 +129,10 @@ async def test_a_stream_arrives_byte_by_byte_as_it_was_sent(
 
 
 @pytest.mark.parametrize("size", [1, 7, 1 << 20])
-@pytest.mark.parametrize("coding", ["identity", "gzip", "zstd"])
+@pytest.mark.parametrize("coding", REQUESTS)
 async def test_a_request_arrives_as_it_was_sent(proxied: Proxied, size: int, coding: str) -> None:
     """R2's kind: chunked or not, compressed or not, it is neither decoded nor joined."""
-    body = b"(\xb5/\xfd" + bytes(range(256)) if coding == "zstd" else b'{"messages":[{"a":1},{"b":2}]}' * 20
-    body = gzip.compress(body) if coding == "gzip" else body
+    body = REQUESTS[coding]
     seen: list[bytes] = []
 
     async def handler(reader: Reader, writer: StreamWriter) -> None:
@@ -512,9 +533,10 @@ async def test_many_clients_that_vanish_leave_the_loop_free(proxied: Proxied, mo
         reset(writer)
 
     async with proxied(handler) as rig:
-        clients = [await rig.connect() for _ in range(30)]
-        for reader, writer in clients:
+        clients = [await asyncio.open_connection("127.0.0.1", rig.port, limit=1 << 16) for _ in range(30)]
+        for _, writer in clients:
             writer.write(post("/v1/messages", b"{}"))
+        for reader, _ in clients:
             await reader.readexactly(200_000)
         for made in reads.values():
             made.clear()
@@ -529,3 +551,90 @@ async def test_many_clients_that_vanish_leave_the_loop_free(proxied: Proxied, mo
     assert max(map(len, meanwhile)) <= 40  # turns of a stream while the request was connected, sent and answered
     causes = [exchange.cause for exchange in exchanges]
     assert sorted(causes) == ["client_abort"] * 30 + ["done"]
+
+
+@pytest.fixture
+def proxies(monkeypatch: pytest.MonkeyPatch) -> list[proxy_module.Proxy]:
+    """The proxies that the test starts."""
+    made: list[proxy_module.Proxy] = []
+    known = proxy_module._app
+
+    def app(proxy: proxy_module.Proxy) -> web.Application:
+        made.append(proxy)
+        return known(proxy)
+
+    monkeypatch.setattr(proxy_module, "_app", app)
+    return made
+
+
+async def test_a_client_that_does_not_read_fills_no_memory(proxied: Proxied, monkeypatch: pytest.MonkeyPatch) -> None:
+    """R25: an endless stream is held back once the client's and the proxy's buffers are full; the proxy's are small."""
+    ends: list[tuple[web.Request, ClientResponse]] = []
+    known = proxy_module.Proxy._pass_back
+    began = asyncio.Event()
+    sent = [0]
+
+    async def pass_back(self: Any, request: web.Request, answer: ClientResponse, copy: Any) -> Any:
+        ends.append((request, answer))
+        return await known(self, request, answer, copy)
+
+    async def handler(reader: Reader, writer: StreamWriter) -> None:
+        await body_of(reader, await head_of(reader))
+        writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+        while True:
+            writer.write(chunked([b"x" * 60_000])[0])
+            sent[0] += 60_000
+            began.set()
+            await writer.drain()
+
+    monkeypatch.setattr(proxy_module.Proxy, "_pass_back", pass_back)
+    async with proxied(handler) as rig:
+        _, writer = await rig.connect()
+        writer.transport.pause_reading()  # type: ignore[attr-defined]
+        writer.write(post("/v1/messages", b"{}"))
+        await began.wait()
+        before = -1
+        while sent[0] != before:  # until nothing moves any more
+            before = sent[0]
+            for _ in range(500):
+                await asyncio.sleep(0)
+        ((request, answer),) = ends
+        waiting, unsent = answer.content._size, request.transport.get_write_buffer_size()  # type: ignore[union-attr]
+        writer.transport.abort()
+        while not rig.copies.tally.ends:
+            await asyncio.sleep(0)
+        (exchange,) = await rig.exchanges()
+    assert 0 < waiting <= 2 * proxy_module.READ_BUFFER + proxy_module.TURN
+    assert 0 < unsent <= 4 * proxy_module.TURN
+    assert exchange.cause == "client_abort"
+
+
+async def test_nothing_is_left_of_exchanges_that_ended(proxied: Proxied, proxies: list[proxy_module.Proxy]) -> None:
+    """R25: whole, refused, given up by the client inside the request and inside the answer."""
+
+    async def handler(reader: Reader, writer: StreamWriter) -> None:
+        while True:
+            head = await head_of(reader)
+            await body_of(reader, head)
+            if head.startswith(b"POST"):
+                writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf")
+            else:
+                writer.write(with_length(b"fine"))
+
+    async with proxied(handler) as rig:
+        for _ in range(20):
+            await rig.ask(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
+            await rig.ask(b"GET / HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n")
+            for request in (post("/v1/messages", b"0123456789")[:-5], post("/v1/messages", b"{}")):
+                reader, writer = await rig.connect()
+                writer.write(request)
+                if request.endswith(b"{}"):
+                    await reader.readuntil(b"half")
+                reset(writer)
+        exchanges = await rig.exchanges()
+        (proxy,) = proxies
+        gc.collect()
+        assert (len(proxy._requests), len(proxy._connections), len(proxy._silent)) == (0, 0, 0)
+        assert (rig.writer._live, rig.writer._frames, rig.copies.waiting) == ({}, [], 0)
+    causes = Counter(exchange.cause for exchange in exchanges)
+    assert (causes["done"], causes["refused"], causes["client_abort"] >= 20) == (20, 20, True)
