@@ -98,7 +98,7 @@ def test_the_commands_of_importing_work_in_order(tmp_path: Path, environment: di
         ["bash", "-ec", script], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
     )
     assert result.returncode == 0, result.stdout + result.stderr
-    assert len(list(tmp_path.glob("*.trace"))) == 15
+    assert len(list(tmp_path.glob("*.trace"))) == 16
     assert "nothing.json: 0 model calls that can be used" in result.stderr
     assert "no model call, as it says" in result.stdout
     assert "mine.trace: 1 sessions, 2 turns, no errors" in result.stdout

@@ -45,6 +45,7 @@ LOGS: dict[str, tuple[str, str]] = {
     "aiperf": ("aiperf", "AIPerf's raw export, JSON Lines"),
     "mini-swe-agent": ("mini_swe_agent", "mini-swe-agent's trajectories, JSON"),
     "openhands": ("openhands", "OpenHands' completion logs, JSON files"),
+    "openhands-events": ("openhands_events", "OpenHands' conversations and trajectories: events, folders or JSON"),
 }
 OWN = {
     "weka": "sessions of kv-cache-tester or SemiAnalysis, JSON files or folders of them",

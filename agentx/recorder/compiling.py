@@ -172,7 +172,9 @@ def _computed(turn: Turn, books: Books) -> bool:
 
 def _why_none(books: Books) -> str:
     reasons = "; ".join(f"{count} {reason}" for reason, count in sorted(books.rows.dropped.items()))
-    return f"{books.rows.read} {books.row}s: {reasons}" if reasons else "nothing was recorded"
+    if not books.rows.read:
+        return f"there is no {books.row} in it"
+    return f"{books.rows.read} {books.row}s: {reasons or 'none is a reply of a model'}"
 
 
 def _own_headers(manifest: Mapping[str, Any]) -> OwnHeaders:

@@ -73,6 +73,10 @@ SAMPLES: dict[str, Any] = {
     "mini-swe-agent": {"info": {},
                        "messages": [USER, {"role": "assistant", "content": "hi", "extra": {"timestamp": 4.0}}]},
     "openhands": {"messages": [USER], "response": CHAT, "timestamp": 5.0, "latency_sec": 1.0, "kwargs": {}},
+    "openhands-events": [
+        {"id": 1, "timestamp": WHEN, "source": "user", "action": "message", "args": {"content": WORDS}},
+        {"id": 2, "timestamp": WHEN, "source": "agent", "action": "run", "args": {},
+         "tool_call_metadata": {"tool_call_id": "c", "model_response": CHAT}, "llm_metrics": {}}],
 }  # fmt: skip
 
 

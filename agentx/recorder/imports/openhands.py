@@ -35,7 +35,7 @@ def _call(log: Json, reading: Reading) -> ModelCall | str:
     wire = "responses" if "input" in log or isinstance(response.get("output"), list) else "chat"
     said = log.get("input", log.get("messages")) if wire == "responses" else log.get("messages")
     if not isinstance(said, list) or not said or ("response" not in log and "error" not in log):
-        return "file that is no completion log"
+        return "file that is no completion log (openhands-events reads events)"
     model = text(response, "model") or text(log, "model", "llm_path") or text(asked, "model")
     body = {name: log.get(name, asked.get(name)) for name in _KEPT}
     body |= {"model": model, "instructions": log.get("instructions")}

@@ -60,7 +60,7 @@ def import_files(
                     progress()
             digests.append(digest.hexdigest())
         if not books.rows.read:
-            raise BadInput(f"there is no {format.row}", file=paths[0])
+            raise BadInput("0 model calls that can be used", file=paths[0], hint=f"there is no {format.row}")
         books.check()
         none_used(books, paths[0])
         draft.finish(digests, books)

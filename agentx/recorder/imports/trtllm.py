@@ -90,7 +90,7 @@ def convert(body: Body, books: Books, prompts: Prompts) -> Session:
         except Invalid as error:
             raise Invalid(f"event {number}: {error}") from None
     if not scene.turns:
-        raise Invalid("the trace has no assistant message: it makes no call")
+        raise Invalid("0 model calls: the trace has no assistant message")
     books.sessions.used += 1
     return scene.session(string(body, "trace_id"))
 

@@ -56,6 +56,6 @@ def test_other_files_are_counted(tmp_path: Path) -> None:
     written(folder / "other.json", {"messages": []})
     (folder / "broken.json").write_text("{")
     dropped = take("openhands", folder, folder=tmp_path).books.rows.dropped
-    assert dropped["file that is no completion log"] == 2
+    assert dropped["file that is no completion log (openhands-events reads events)"] == 2
     with pytest.raises(BadInput, match="0 model calls"):
         take("openhands", folder / "other.json")

@@ -136,7 +136,7 @@ def test_a_system_prompt_with_an_id_is_shared_between_traces(tmp_path: Path) -> 
         (call(-1), "event 2: completion_tokens: -1 is not"),
         ({**ran(1), "branch_path": "0"}, "event 2: branch_path: '0' is not a list"),
         (7, "event 2: 7 is not an object"),
-        (say("user", 1), "the trace has no assistant message"),
+        (say("user", 1), "0 model calls: the trace has no assistant message"),
     ],
 )
 def test_a_bad_event_is_refused_with_its_place(tmp_path: Path, event: object, message: str) -> None:
