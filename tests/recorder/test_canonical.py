@@ -46,6 +46,26 @@ def messages(*content: Any) -> dict[str, Any]:
             messages([{"type": "text", "text": "a"}]),
             messages([{"type": "text", "text": "a", "cache_control": {"type": "e"}}]),
         ),
+        (  # where agents put the marker: on the last result, on the last tool, on what is in a result
+            messages([{"type": "tool_result", "tool_use_id": "t", "content": "a"}]),
+            messages([{"type": "tool_result", "tool_use_id": "t", "content": "a", "cache_control": {"type": "e"}}]),
+        ),
+        (
+            messages([{"type": "tool_result", "tool_use_id": "t", "content": [{"type": "text", "text": "a"}]}]),
+            messages(
+                [
+                    {
+                        "type": "tool_result",
+                        "tool_use_id": "t",
+                        "content": [{"type": "text", "text": "a", "cache_control": {"type": "e"}}],
+                    }
+                ]
+            ),
+        ),
+        (
+            {"tools": [{"name": "t", "input_schema": {}}], **messages("a")},
+            {"tools": [{"name": "t", "input_schema": {}, "cache_control": {"type": "e"}}], **messages("a")},
+        ),
         (
             messages([{"type": "tool_result", "tool_use_id": "t", "content": "a"}]),
             messages([{"type": "tool_result", "tool_use_id": "t", "content": [{"type": "text", "text": "a"}]}]),

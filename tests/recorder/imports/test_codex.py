@@ -125,6 +125,16 @@ def test_a_child_with_an_equal_sized_but_distinct_call_keeps_it(tmp_path: Path) 
     assert [(thread.kind, thread.parent) for thread in session.threads] == [("main", None), ("subagent", 0)]
 
 
+def test_a_child_that_says_the_same_to_another_task_keeps_its_call(tmp_path: Path) -> None:
+    """R28: nor is an equal reply of equal size; what was asked is part of the call."""
+    child = Rollout("k", parent_thread_id="p")
+    child.user(101, "another bug")
+    child.call(103, "c1", '{"cmd": "ls"}')
+    child.count(103.5, 1000, 800, 40, 10)
+    taken = take("codex", lines(tmp_path / "1.jsonl", *parent().lines), lines(tmp_path / "2.jsonl", *child.lines))
+    assert sorted(taken.lengths()) == [(1000, 40), (1000, 40), (1100, 20)]
+
+
 def test_a_call_of_the_parents_that_a_child_makes_later_stays(tmp_path: Path) -> None:
     """Only the beginning of a child's file is its parent's history."""
     child = Rollout("k", parent_thread_id="p")
