@@ -64,7 +64,9 @@ def _trace(path: Path, as_json: bool) -> int:
         _print_json(counts | {"findings": [asdict(finding) for finding in found.findings.values()]})
         return EXIT_BAD_INPUT if found.errors else EXIT_OK
     for finding in found.findings.values():
-        if finding.first.startswith("session "):
+        if finding.level == "known":
+            print(f"known of this format: {finding.rule} ({finding.first})")
+        elif finding.first.startswith("session "):
             print(f"{finding.level}: {finding.rule}: {finding.count} times, first in {finding.first}")
         else:
             print(f"{finding.level}: {finding.rule}{f': {finding.first}' if finding.first else ''}")

@@ -2,10 +2,10 @@
 
 Clocks: whole seconds, calls of one thread that overlap, subagents placed elsewhere than at their spawn, pauses of many
 hours, pauses that hold failed attempts. Rows: sessions that repeat another one's calls, prompts that shrink or models
-that change without an event. Figures: more tokens cached than there were, first tokens outside of their call, or hardly
-any. Reach: prompts without tools and system, identities that end with their session, one tenant alone. What the
-importer itself detected or left out stands in the header, and is said again. Only a trace that says who imported or
-compiled it is looked at in this way.
+that change without an event. Counts: prompts too short for the replies in them (`growth_lint.py`). Figures: more tokens
+cached than there were, first tokens outside of their call, or hardly any. Reach: prompts without tools and system,
+identities that end with their session, one tenant alone. What the importer itself detected, left out, or knows of its
+format stands in the header, and is said again. Only a trace that says who imported or compiled it is looked at so.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from agentx.cli.growth_lint import Growth
 from agentx.core import LEADING_LAYERS, Header, Session, Turn
 
 CLOCK = 0.05  # seconds by which two clocks, or two roundings, may differ
 WHOLE = 1.0  # the same where times are whole seconds
 LONGEST_GAP = 6 * 3600.0
 RUN = 5  # calls in a row with equal lengths, from which it is no accident
-LEAST_TIMES, LEAST_SESSIONS = 10, 10  # of which a share is worth a finding
+LEAST_TIMES, LEAST_SESSIONS = 5, 10  # of which a share is worth a finding
 _NOT_CALLS = frozenset({"lines", "events", "spans", "messages"})  # rows that are dropped for what they are
 Found = tuple[str, str, str]  # level, rule, where
 
@@ -37,12 +38,14 @@ class Recording:
     sessions: int = 0
     runs: dict[int, str] = field(default_factory=dict)  # a digest of lengths in a row -> the session that had it first
     openings: Counter[object] = field(default_factory=Counter)
+    growth: Growth = field(default_factory=Growth)
 
     def add(self, session: Session) -> Iterator[Found]:
         """What one session shows."""
         self.sessions += 1
         self._opening(session)
         self._clock(session)
+        self.growth.add(session)
         yield from self._double(session)
         threads: dict[int, Turn] = {}
         slack = WHOLE if self.starts and self.whole == self.starts else CLOCK
@@ -62,6 +65,7 @@ class Recording:
             yield "note", "identities end with their session: what sessions share cannot be replayed", ""
         if self.sessions >= LEAST_SESSIONS and max(self.openings.values(), default=0) == self.sessions:
             yield "note", "all sessions begin with the same content: one tenant", f"{self.sessions} sessions"
+        yield from self.growth.end()
         yield from _told(header)
 
     def _opening(self, session: Session) -> None:
@@ -85,6 +89,7 @@ class Recording:
 
     def _double(self, session: Session) -> Iterator[Found]:
         lengths = [(turn.isl, turn.output.tokens) for turn in session.turns]
+        yield from self._short(session)
         mine: set[int] = set()
         other: str | None = None
         for at in range(len(lengths) - RUN + 1):
@@ -95,6 +100,15 @@ class Recording:
             self.runs.setdefault(digest, session.id)
         if other is not None:
             yield "note", f"a session has {RUN} calls in a row like another's: a copy, a resume or a fork", f": {other}"
+
+    def _short(self, session: Session) -> Iterator[Found]:
+        """A session too short for a run: its pauses must be the same, too."""
+        if not 1 < len(session.turns) < RUN:
+            return
+        digest = hash(tuple((turn.isl, turn.output.tokens, turn.gap.seconds) for turn in session.turns))
+        other = self.runs.setdefault(digest, session.id)
+        if other != session.id:
+            yield "note", "a short session has the lengths and pauses of another one: a copy", f": {other}"
 
 
 def _turn(session: Session, turn: Turn, before: Turn | None, slack: float) -> Iterator[Found]:
@@ -163,7 +177,10 @@ def _tools(session: Session) -> Iterator[Found]:
 
 
 def _told(header: Header) -> Iterator[Found]:
-    """What whoever made the trace detected, and what was dropped, from the header."""
+    """What whoever made the trace detected, what was dropped, and what is known of the source, from the header."""
+    for known in header.provenance.get("known") or ():
+        if isinstance(known, dict):
+            yield "known", str(known.get("what", "")), str(known.get("source", "unknown"))
     losses: Any = header.provenance.get("losses")
     if not isinstance(losses, dict):
         return

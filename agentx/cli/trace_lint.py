@@ -2,7 +2,8 @@
 
 The reader already refuses broken structure (pieces out of bounds, turns out of order, an id twice). Here are
 the rules that a trace may break and still be read; those for what recorders get wrong are in `recording_lint.py`. An
-`error` makes numbers wrong, a `note` is worth knowing.
+`error` makes numbers wrong, a `note` is worth knowing; `known` is a fault of the trace's source that others tell of and
+the trace does not show.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ GAP_TOLERANCE = 0.0015  # seconds: recorded times are often rounded to 1 ms
 class Finding:
     """A broken rule: how often, and where first."""
 
-    level: str  # error | note
+    level: str  # error | note | known
     rule: str
     first: str
     count: int = 1

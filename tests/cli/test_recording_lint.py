@@ -9,21 +9,22 @@ from typing import Any
 
 import pytest
 
+from agentx.cli import growth_lint
 from agentx.cli.main import main
 from agentx.cli.trace_lint import Lint, lint
 from agentx.core import Gap, Header, Observed, Output, Piece, Prompt, Segment, Session, Thread, Tool, Turn, TurnEvent
 from agentx.trace import TraceWriter
 
 HEADER = Header("x", "scope", provenance={"importer": "test"})
-SEGMENTS = {1: Segment(1, "system", 50), **{n: Segment(n, "user", 10) for n in range(2, 40)}}
+SEGMENTS = {1: Segment(1, "system", 50), **{n: Segment(n, "user", 40) for n in range(2, 40)}}
 
 
 def turn(index: int, start: float, end: float, **more: Any) -> Turn:
-    """A turn that goes on from the one before with ten tokens more."""
-    first = (Piece(1, 0, 50), Piece(2, 0, 10))
+    """A turn that goes on from the one before with forty tokens more."""
+    first = (Piece(1, 0, 50), Piece(2, 0, 40))
     fields: dict[str, Any] = {
-        "prompt": Prompt((Piece(index + 2, 0, 10),), index - 1, index + 1) if index else Prompt(first),
-        "isl": 60 + 10 * index,
+        "prompt": Prompt((Piece(index + 2, 0, 40),), index - 1, index + 1) if index else Prompt(first),
+        "isl": 90 + 40 * index,
         "output": Output(7 + index),
         "after": (index - 1,) if index else (),
         "gap": Gap("tool", 0.5) if index else Gap(),
@@ -61,14 +62,14 @@ def last(**more: Any) -> Session:
     return replace(made, turns=(*made.turns[:5], replace(made.turns[5], **more)))
 
 
-def side(kind: str, spawned: Observed, joined: Observed | None = None) -> Session:
+def side(kind: str, spawned: Observed, joined: Observed | None = None, isl: int = 100) -> Session:
     """A turn that starts a subagent, the subagent's turn, and perhaps one that waits for it."""
     first = turn(0, 0.0, 2.6)
     child = Turn(1, 1, Prompt((Piece(1, 0, 50),)), 50, Output(3), (0,), Gap("spawn", 0.1), model="m", observed=spawned)
     turns = [first, child]
     if joined is not None:
-        prompt = Prompt((Piece(3, 0, 10),), 0, 2)
-        turns.append(Turn(2, 0, prompt, 70, Output(9), (0, 1), Gap("tool", 0.1), model="m", observed=joined))
+        prompt = Prompt((Piece(3, 0, isl - 90),), 0, 2)
+        turns.append(Turn(2, 0, prompt, isl, Output(9), (0, 1), Gap("tool", 0.1), model="m", observed=joined))
     return Session("s", tuple(turns), (Thread(0), Thread(1, 0, "subagent")), SEGMENTS)
 
 
@@ -122,6 +123,11 @@ def test_faults_of_one_session(level: str, make: Callable[[], Session], rule: st
         last(model="n", event=TurnEvent("model_switch")),
         side("spawn", Observed(2.7, 0.2, 9.0), Observed(9.1, 0.2, 10.0)),
         sound(turns=5, step=3.0),  # too few to say
+        last(isl=261, prompt=Prompt((Piece(7, 0, 11),), 4, 6)),  # grown by the reply alone
+        last(
+            isl=251, prompt=Prompt((Piece(7, 0, 40), Piece(8, 0, 1)), 4, 5)
+        ),  # a piece was taken back: what else was is not known
+        last(isl=251, prompt=Prompt((Piece(7, 0, 1),), 4, 6), event=TurnEvent("think_strip")),
         last(extra={"attempts": {"count": 2, "failed": [429]}}, gap=Gap("tool", 0.2)),  # apart from the pause
     ],
 )
@@ -129,10 +135,47 @@ def test_what_is_no_fault(session: Session, tmp_path: Path) -> None:
     assert rules(read(tmp_path, session)) == []
 
 
+GROWN: list[tuple[Callable[[], Session], str]] = [
+    # the reply of turn 4 has 11 tokens
+    (
+        lambda: last(isl=260, prompt=Prompt((Piece(7, 0, 10),), 4, 6)),
+        "1 of 5 turns, 10 tokens for 11; first in session s turn 5: 10 for 11",
+    ),
+    # the first reply has 7 tokens, the subagent's 3
+    (
+        lambda: side("join", Observed(2.7, 0.2, 9.0), Observed(9.1, 0.2, 10.0), isl=99),
+        "1 of 1 turns, 9 tokens for 10; first in session s turn 2: 9 for 10",
+    ),
+]
+
+
+@pytest.mark.parametrize(("make", "figures"), GROWN)
+def test_prompts_too_short_for_their_replies(make: Callable[[], Session], figures: str, tmp_path: Path) -> None:
+    (finding,) = read(tmp_path, make()).findings.values()
+    assert (finding.level, finding.rule, finding.first) == ("note", growth_lint.RULE, figures)
+
+
+def test_copies_of_short_sessions(tmp_path: Path) -> None:
+    """Two calls of equal lengths may be an accident, with equal pauses they are a copy."""
+    one = sound("a", turns=2)
+    other = replace(one.turns[1], gap=Gap("tool", 0.7))
+    found = read(tmp_path, one, replace(one, id="b", turns=(one.turns[0], other)), replace(one, id="c"))
+    rule = "a short session has the lengths and pauses of another one: a copy"
+    assert [(each.rule, each.count, each.first) for each in found.findings.values()] == [(rule, 1, "session c: a")]
+
+
+def test_what_is_known_of_a_format_is_not_said_to_be_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    known = [{"what": "side calls are left out", "source": "its documentation"}]
+    found = read(tmp_path, sound(), header=replace(HEADER, provenance={"importer": "weka", "known": known}))
+    assert rules(found) == [("known", "side calls are left out")]
+    assert main(["check", str(tmp_path / "a.trace")]) == 0
+    assert capsys.readouterr().out.startswith("known of this format: side calls are left out (its documentation)\n")
+
+
 def test_copies_resumes_and_forks(tmp_path: Path) -> None:
     """Equal files, or a resume that begins with a copy; four calls in a row may be an accident."""
     resumed = replace(sound("r", turns=8), turns=sound("r", turns=8).turns)
-    found = read(tmp_path, sound("a"), sound("b", out=50), resumed, replace(sound("c", turns=4)))
+    found = read(tmp_path, sound("a"), sound("b", out=20), resumed, replace(sound("c", turns=4)))
     rule = "a session has 5 calls in a row like another's: a copy, a resume or a fork"
     assert [(each.rule, each.count, each.first) for each in found.findings.values()] == [(rule, 1, "session r: a")]
 
@@ -159,7 +202,7 @@ def test_one_tenant(tmp_path: Path) -> None:
     own = {n: each for n, each in SEGMENTS.items() if n != 1}
     sessions = [replace(sound(f"s{n}", out=n), segments=own, shared=shared) for n in range(10)]
     assert rules(read(tmp_path, *sessions)) == [("note", "all sessions begin with the same content: one tenant")]
-    first = replace(sessions[9].turns[0], prompt=Prompt((Piece(50, 0, 50), Piece(2, 0, 10))))
+    first = replace(sessions[9].turns[0], prompt=Prompt((Piece(50, 0, 50), Piece(2, 0, 40))))
     other = replace(sessions[9], turns=(first, *sessions[9].turns[1:]), shared={50: Segment(50, "system", 50)})
     assert rules(read(tmp_path, *sessions[:9], other)) == []
 

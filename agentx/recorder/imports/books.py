@@ -31,6 +31,13 @@ class Fidelity(NamedTuple):
         return ", ".join(f"{name} {value}" for name, value in self._asdict().items())
 
 
+class Known(NamedTuple):
+    """A fault that no file of a format shows by itself, but whoever wrote it is known to make; and who says so."""
+
+    what: str
+    source: str
+
+
 @dataclass(slots=True)
 class Account:
     """`read` things, each of which was used, merged into another one, or dropped."""
@@ -59,6 +66,7 @@ class Books:
     sessions: Account = field(default_factory=Account)
     notes: Counter[str] = field(default_factory=Counter)
     findings: list[str] = field(default_factory=list)  # what was detected in the file, in a sentence each
+    known: tuple[Known, ...] = ()
     unknowable: tuple[str, ...] = ()
     heading: str = "what this source cannot tell:"
     fidelity: Fidelity | None = None
@@ -78,6 +86,10 @@ class Books:
             if account.missing:
                 raise RuntimeError(f"the import's books do not balance: {account.missing} of {account.read} {name}s")
 
+    def told(self) -> dict[str, Any]:
+        """For the trace's header: what is known of the format, where anything is."""
+        return {"known": [known._asdict() for known in self.known]} if self.known else {}
+
     def losses(self) -> dict[str, Any]:
         """For the trace's header: what was dropped and noted, by reason, and what was detected."""
         dropped = {f"{self.row}s": dict(self.rows.dropped), "sessions": dict(self.sessions.dropped)}
@@ -95,6 +107,7 @@ class Books:
         lines += [f"  dropped  {count:>9,}  {reason}" for _, account in accounts for reason, count in _by(account)]
         lines += [f"  noted    {count:>9,}  {what}" for what, count in sorted(self.notes.items())]
         lines += [f"detected: {sentence}" for sentence in self.findings]
+        lines += [f"known of this format: {known.what} ({known.source})" for known in self.known]
         if self.fidelity is not None:
             lines.append(f"fidelity: {self.fidelity.line()}")
         if self.unknowable:

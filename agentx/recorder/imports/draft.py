@@ -56,7 +56,7 @@ class Draft:
         The scope is a digest of both: the same files imported in the same way give the same identities.
         """
         self._file.close()
-        provenance = {**self._header.provenance, "sources": list(sources), "losses": books.losses()}
+        provenance = {**self._header.provenance, "sources": list(sources), **books.told(), "losses": books.losses()}
         header = replace(self._header, scope=scope_of(provenance), provenance=provenance)
         final = FrameWriter(self.out)
         final.write_bytes(self._header_frame(header))

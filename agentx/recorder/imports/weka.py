@@ -21,6 +21,7 @@ from agentx.recorder.imports.books import Books, Fidelity
 from agentx.recorder.imports.draft import Draft, scope_of
 from agentx.recorder.imports.running import none_used, unique
 from agentx.recorder.imports.weaving import Link, Root, Spun, spin
+from agentx.recorder.imports.weka_counts import SIDE, Counts
 from agentx.recorder.imports.weka_lines import Context, contexts
 from agentx.recorder.imports.weka_rows import WekaSession, read_sessions, weka_files
 from agentx.recorder.imports.weka_times import Call, Dialect, Strand, strands
@@ -43,6 +44,7 @@ def import_weka(paths: Sequence[Path], out: Path, progress: Callable[[Path], obj
     """
     files = weka_files(list(paths))
     books, dialect = Books("request", unknowable=UNKNOWABLE, fidelity=FIDELITY), Dialect()
+    counts = Counts()
     provenance = {"importer": "weka", "fidelity": FIDELITY._asdict()}
     header = Header(_name(paths), scope_of(provenance), "session", "opaque", provenance=provenance)
     digests, names = [], dict[str, int]()
@@ -52,12 +54,14 @@ def import_weka(paths: Sequence[Path], out: Path, progress: Callable[[Path], obj
                 progress(file)
             digest = hashlib.sha256()
             for source in read_sessions(file, books, digest):
+                counts.add(source)
                 session = convert(source, books, dialect, unique(source.id, names, books))
                 if session is not None:
                     draft.session(session)
             digests.append(digest.hexdigest())
         for reading, count in sorted(dialect.counts.items()):
             books.find(f"{reading} ({count} subagents)")
+        counts.tell(books)
         books.check()
         none_used(books, paths[0])
         draft.finish(digests, books)
@@ -90,7 +94,7 @@ def convert(source: WekaSession, books: Books, dialect: Dialect, id: str) -> Ses
     for index, call in enumerate(calls):
         call.index = index
     lines = _lines(found, source.block)
-    books.note("call beside its line of context: a side thread", sum(line.context.side for line in lines))
+    books.note(SIDE, sum(line.context.side for line in lines))
     waits = _waits(lines, books)
     weaver = Weaver(source.block)
     spun = _spin_all(lines, weaver, books)

@@ -41,6 +41,7 @@ class Request:
     input_types: tuple[str, ...] = ()
     api_time: float | None = None
     ttft: float | None = None
+    streamed: bool = False
 
     @property
     def key(self) -> tuple[float, int, int, bytes]:
@@ -50,7 +51,10 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """A subagent: `t` is its start or its end, `duration` seconds or None; `before` requests stand before it."""
+    """A subagent: `t` is its start or its end, `duration` seconds or None; `before` requests stand before it.
+
+    `total` is what the server's usage of its last call sums up to, where its client told it.
+    """
 
     t: float
     before: int
@@ -61,6 +65,7 @@ class Agent:
     status: str | None = None
     tools: int = 0
     system: int = 0
+    total: int | None = None  # tokens, as its client counted them
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +152,7 @@ def _agent(body: Body, place: str, before: int, books: Books) -> Agent:
             status=optional(string, body, "status"),
             tools=integer(body, "tool_tokens", high=MAX_TOKENS, default=0),
             system=integer(body, "system_tokens", high=MAX_TOKENS, default=0),
+            total=optional(integer, body, "total_tokens", high=MAX_TOKENS),
         )
     except Invalid as error:
         raise Invalid(f"{place} (subagent): {error}") from None
@@ -169,6 +175,7 @@ def _request(body: Any, place: str, books: Books) -> Request:
             input_types=texts(body, "input_types"),
             api_time=_span(body, "api_time"),
             ttft=_span(body, "ttft"),
+            streamed=not plain,
         )
     except Invalid as error:
         raise Invalid(f"{place}: {error}") from None
