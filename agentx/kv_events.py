@@ -34,13 +34,16 @@ Hash = int | bytes | str
 class Stored:
     """Blocks that are in a tier now, one behind the other; `parent` is the block before the first, None at a prompt's
     beginning. `ids` are the tokens of all of them, `block` how many one has. `tier`: device, host, storage; the medium
-    itself where that is another, `unknown` where it is not told."""
+    itself where that is another, `unknown` where it is not told. `behind`: of bigram keys the token behind the last
+    one, else None. `salt`: the `cache_salt` that they are kept apart by, where it is told."""
 
     blocks: tuple[Hash, ...]
     parent: Hash | None
     ids: tuple[int, ...]
     block: int
     tier: str
+    behind: int | None = None
+    salt: str = ""
 
     @property
     def tokens(self) -> int:
@@ -140,8 +143,13 @@ def _event(raw: object) -> KvEvent | None:
     ids, size = told.get("token_ids"), told.get("block_size")
     if not isinstance(ids, list) or not isinstance(size, int):
         return None
-    flat = tuple(id[0] if isinstance(id, list | tuple) and id else id for id in ids)  # bigram keys: pairs of ids
-    return Stored(tuple(blocks), told.get("parent_block_hash"), flat, size, tier)
+    pairs = bool(ids) and isinstance(ids[0], list | tuple)  # bigram keys: each id with the one behind it
+    if not all(isinstance(id, list | tuple) and len(id) == 2 if pairs else isinstance(id, int) for id in ids):
+        return None
+    flat, behind = (tuple(id[0] for id in ids), ids[-1][1]) if pairs else (tuple(ids), None)
+    return Stored(
+        tuple(blocks), told.get("parent_block_hash"), flat, size, tier, behind, str(told.get("cache_salt") or "")
+    )
 
 
 @dataclass(slots=True)

@@ -51,7 +51,9 @@ def test_events_are_read_with_their_tiers(tmp_path: Path) -> None:
         (["AllBlocksCleared"], Cleared()),
         (stored([1], 4, medium="DISK"), Stored((1,), None, (0, 1, 2, 3), 4, "storage")),
         (stored([1], 4, medium="TAPE"), Stored((1,), None, (0, 1, 2, 3), 4, "TAPE")),
-        ({**stored([1], 2), "token_ids": [[4, 5], [5, 6]]}, Stored((1,), None, (4, 5), 4, "device")),  # bigrams
+        ({**stored([1], 2), "token_ids": [[4, 5], [5, 6]]}, Stored((1,), None, (4, 5), 4, "device", 6)),  # bigrams
+        ({**stored([1], 2), "token_ids": [4, [5, 6]]}, None),
+        ({**stored([1], 4), "cache_salt": "x"}, Stored((1,), None, (0, 1, 2, 3), 4, "device", None, "x")),
         ({"type": "LoadReport", "running": 3}, None),  # of a kind that is not known
         ({"type": "BlockStored", "block_hashes": 7}, None),
         ([], None),

@@ -5,7 +5,7 @@ requests got theirs: each stretch stood behind the request that ended it (or beh
 tokens that were computed for each), and what is left is its own. Where the server tells how long a request queued, its
 own time begins when it left the queue, and what no other request's first token ends before that is *waiting*: for room,
 or for a batch to end. Prompts of which little was computed ended no wait. Why a prompt had to be computed is told by
-what the shadow cache says of it: what was evicted, when, and for whom.
+what the server's KV events say of it, else the shadow cache: what was evicted, when, and for whom.
 """
 
 from __future__ import annotations
@@ -29,12 +29,14 @@ LITTLE, PART = 512, 0.05  # computed tokens, and share of those of the stretch, 
 
 
 class Lost(NamedTuple):
-    """Tokens of a prompt that had been in the cache: why they were gone, the last time some went, and for whom."""
+    """Tokens of a prompt that had been in the cache: why they were gone, the last time some went, and for whom (None:
+    it is not known). `measured`: by KV events; for whom is inferred then."""
 
     tokens: int
     cause: str
     at: float
-    by: Attempt
+    by: Attempt | None
+    measured: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +64,13 @@ class SlowTurn:
 
 @dataclass(frozen=True, slots=True)
 class Blame:
-    """The slow turns, slowest first: those of `over` seconds and more. `slow` of them in all."""
+    """The slow turns, slowest first: those of `over` seconds and more. `slow` of them in all. `source`: how what was
+    lost is known, as in `Losses`."""
 
     over: float | None = None
     slow: int = 0
     turns: tuple[SlowTurn, ...] = ()
+    source: str | None = None
 
 
 @dataclass(slots=True)
@@ -76,6 +80,7 @@ class _Run:
     firsts: Sequence[tuple[float, Attempt]]
     losses: dict[int, TurnLoss] = field(default_factory=dict)
     sent: Sequence[Attempt] = ()
+    measured: bool = False
 
 
 def blame(run: RunResults, losses: Losses, over: float | None = None) -> Blame:
@@ -97,8 +102,8 @@ def blame(run: RunResults, losses: Losses, over: float | None = None) -> Blame:
     firsts = sorted(
         ((one.first, one) for one in run.attempts if one.first is not None), key=lambda pair: (pair[0], pair[1].sent)
     )
-    known = _Run(firsts, {id(turn.attempt): turn for turn in losses.turns}, losses.sent)
-    return Blame(over, len(slow), tuple(_slow_turn(one, ttft, known) for ttft, one in slow[:MOST]))
+    known = _Run(firsts, {id(turn.attempt): turn for turn in losses.turns}, losses.sent, losses.measured)
+    return Blame(over, len(slow), tuple(_slow_turn(one, ttft, known) for ttft, one in slow[:MOST]), losses.source)
 
 
 def _slow_turn(one: Attempt, ttft: float, run: _Run) -> SlowTurn:
@@ -138,15 +143,15 @@ def computed(one: Attempt) -> int | None:
 
 
 def _lost(one: Attempt, run: _Run) -> tuple[Lost, ...]:
-    """What the shadow says that was gone, by cause and by whose room it made; the most tokens first."""
+    """What was gone, by cause and by whose room it made; the most tokens first."""
     loss = run.losses.get(id(one))
-    found: dict[tuple[str, str, int], Lost] = {}
+    found: dict[tuple[str, str | None, int], Lost] = {}
     for grave in () if loss is None else loss.graves:
-        by = run.sent[grave.by]
-        key = grave.cause, by.session, by.play
+        by = None if grave.by is None else run.sent[grave.by]
+        key = (grave.cause, None, 0) if by is None else (grave.cause, by.session, by.play)
         before = found.get(key)
         tokens, at = (
             (grave.tokens, grave.at) if before is None else (before.tokens + grave.tokens, max(before.at, grave.at))
         )
-        found[key] = Lost(tokens, grave.cause, at, by)
+        found[key] = Lost(tokens, grave.cause, at, by, run.measured)
     return tuple(sorted(found.values(), key=lambda lost: -lost.tokens))

@@ -16,6 +16,11 @@ _CAUSES = {
     "not_backed_up": "evicted without a copy on the host",
     "host_dropped": "dropped from the host",
 }
+_SOURCES = {
+    "measured": "Evictions are measured, by KV events; for whom is inferred from what was stored next.",
+    "modelled": "Evictions are modelled.",
+    None: "What was evicted is not known.",
+}
 _SHORT = 0.02  # share of the wait under which a part is not worth words
 When = Callable[[float], str]
 
@@ -30,7 +35,7 @@ def blame_blocks(found: Blame, started: str | None) -> list[Block]:
     source = (
         "The server told when each left its queue." if told else "Waits are inferred from when others were answered."
     )
-    lines.append(f"{source} Evictions are modelled. {found.slow:,d} turns took {found.over:,.3g} s or more.")
+    lines.append(f"{source} {_SOURCES[found.source]} {found.slow:,d} turns took {found.over:,.3g} s or more.")
     return [Heading("The slowest turns, and what they waited for"), Lines(tuple(lines), bullet=True)]
 
 
@@ -75,7 +80,9 @@ def _part(part: Part, when: When) -> str:
 
 
 def _lost(one: Lost, when: When) -> str:
-    return f"{one.tokens:,d} of them {_CAUSES[one.cause]} by {when(one.at)} for session {one.by.session}"
+    known, whom = ("measured", " (inferred)") if one.measured else ("modelled", "")
+    by = "" if one.by is None else f" by session {one.by.session}{whom}"
+    return f"{one.tokens:,d} of them {_CAUSES[one.cause]} {when(one.at)} ({known}){by}"
 
 
 def seconds(value: float) -> str:
@@ -104,13 +111,17 @@ def _turn(turn: SlowTurn) -> dict[str, Any]:
                 **(_named(part.attempt) if part.attempt is not None else dict.fromkeys(("session", "play", "turn"))),
                 "computed_tokens": part.computed,
                 "lost": [
-                    {"tokens": one.tokens, "cause": one.cause, "at_seconds": one.at, "for": _named(one.by)}
+                    {"tokens": one.tokens, "cause": one.cause, "at_seconds": one.at, "for": _by(one.by)}
                     for one in part.lost
                 ],
             }
             for part in turn.parts
         ],
     }
+
+
+def _by(attempt: Attempt | None) -> dict[str, Any] | None:
+    return None if attempt is None else _named(attempt)
 
 
 def _named(attempt: Attempt) -> dict[str, Any]:

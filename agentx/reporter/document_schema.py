@@ -187,7 +187,7 @@ def _explained() -> dict[str, Schema]:
         "losses": _object(
             **{f"{cause}_tokens": COUNT for cause in CAUSES},
             sum_tokens=COUNT,
-            **_all(TEXT, "evicted_source split_missing_because"),
+            **_all(TEXT, "evicted_source evicted_source_text not_measured_because split_missing_because"),
         ),
         "blame": _blame(),
         "capacity": _object(

@@ -1,9 +1,10 @@
 """Evictions as the server's KV events tell them: whose blocks left, when, from which tier, and for whom.
 
-An event names blocks, not requests. Whose a block is, is *inferred* from the time at which it was stored: it belongs to
-the request that got its first token, or ended, nearest to it. For whom it was removed is inferred likewise: the request
-whose prompt was being read then, else one that was decoding. What lies more than `NEAR` seconds from any such moment
-stays without an owner. Tokens and times are the server's own.
+An event names blocks, not requests. Where the token ids of the prompts are known, whose a block is, is exact: of the
+play whose prompts hold it (block_owners.py). Else it is *inferred* from the time at which it was stored: it belongs to
+the request that got its first token, or ended, nearest to it. For whom it was removed is always inferred: the request
+whose prompt was stored next, else the one whose prompt was being read then, else one that was decoding. What lies more
+than `NEAR` seconds from any such moment stays without an owner. Tokens and times are the server's own.
 """
 
 from __future__ import annotations
@@ -11,13 +12,16 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agentx.core import Attempt
 from agentx.errors import BadInput
 from agentx.kv_events import KV_EVENTS, Cleared, Hash, Removed, Stored, read_kv_events
 from agentx.reporter.table import Block, Heading, Lines, Table
 from agentx.results import RunResults
+
+if TYPE_CHECKING:
+    from agentx.reporter.losses_measured import Prompt
 
 NEAR = 2.0  # s from a request's first token or end within which a store is taken for its own
 SHOWN = 8
@@ -26,7 +30,8 @@ Name = tuple[str, int] | None  # a session and its play; None: not known
 
 @dataclass(frozen=True, slots=True)
 class Eviction:
-    """Tokens of one session that left a tier for another one's sake, and the first and last time of it."""
+    """Tokens of one session that left a tier for another one's sake, and the first and last time of it. `shared`: of
+    several, so that no one is the owner."""
 
     tier: str
     owner: Name
@@ -34,21 +39,45 @@ class Eviction:
     tokens: int
     first: float
     last: float
+    shared: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Evictions:
-    """Most tokens first. `unknown_blocks` were removed and never seen stored. `broken`: why nothing can be read."""
+    """Most tokens first. `unknown_blocks` were removed and never seen stored. `broken`: why nothing can be read.
+    `exact`: the owners are."""
 
     rows: tuple[Eviction, ...] = ()
     unknown_blocks: int = 0
     broken: str | None = None
+    exact: bool = False
 
 
-def evictions_of(run: RunResults) -> Evictions | None:
-    """None where no events were recorded."""
+def evictions_of(run: RunResults, prompts: Sequence[Prompt] = ()) -> Evictions | None:
+    """None where no events were recorded. `prompts`: where their blocks are known."""
     if not (run.folder / KV_EVENTS).exists():
         return None
+    return _exact(prompts) if prompts else _by_times(run)
+
+
+def _exact(prompts: Sequence[Prompt]) -> Evictions:
+    from agentx.reporter.block_owners import removals
+
+    times = _Times([prompt.attempt for prompt in prompts])
+    found: dict[tuple[str, Name, bool, Name], Eviction] = {}
+    for one in removals(prompts):
+        attempt = None if one.by is None else prompts[one.by].attempt
+        by = times.reader(one.at) if attempt is None else (attempt.session, attempt.play)
+        key = one.tier, one.owner, one.shared, by
+        before = found.get(key)
+        first, tokens = (one.at, one.tokens) if before is None else (before.first, before.tokens + one.tokens)
+        found[key] = Eviction(one.tier, one.owner, by, tokens, first, one.at, one.shared)
+    unknown = sum({id(prompt.blocks): prompt.blocks.unknown for prompt in prompts}.values())
+    return Evictions(tuple(sorted(found.values(), key=lambda each: -each.tokens)), unknown, exact=True)
+
+
+def _by_times(run: RunResults) -> Evictions:
+    """Owners inferred from when their blocks were stored."""
     times = _Times(run.attempts)
     held: dict[tuple[str, Hash], tuple[Name, int]] = {}
     found: dict[tuple[str, Name, Name], Eviction] = {}
@@ -136,14 +165,16 @@ class _Times:
 
 
 def evictions_document(found: Evictions) -> dict[str, Any]:
-    """Plain values only; `owner` and `for` are inferred."""
+    """Plain values only; `for` is inferred, and `owner` unless `owners` are exact."""
     return {
         "broken": found.broken,
+        "owners": "exact" if found.exact else "inferred",
         "unknown_blocks": found.unknown_blocks,
         "rows": [
             {
                 "tier": each.tier,
                 "owner": _named(each.owner),
+                "shared": each.shared,
                 "for": _named(each.by),
                 "tokens": each.tokens,
                 "first_seconds": each.first,
@@ -163,12 +194,20 @@ def evictions_blocks(found: Evictions) -> list[Block]:
     if not found.rows:
         return []
     rows = tuple(
-        (_said(each.owner), _said(each.by), each.tier, f"{each.tokens:,}", f"{each.first:,.1f}", f"{each.last:,.1f}")
+        (
+            "several" if each.shared else _said(each.owner),
+            _said(each.by),
+            each.tier,
+            f"{each.tokens:,}",
+            f"{each.first:,.1f}",
+            f"{each.last:,.1f}",
+        )
         for each in found.rows[:SHOWN]
     )
-    words = [
-        "Tokens, tiers and times by the server's KV events; whose they were and for whom is inferred from the times."
-    ]
+    inferred = "whose they were by the prompts; for whom is inferred from what was stored next."
+    if not found.exact:
+        inferred = "whose they were and for whom is inferred from the times."
+    words = [f"Tokens, tiers and times by the server's KV events; {inferred}"]
     if len(found.rows) > SHOWN:
         words.append(f"{len(found.rows) - SHOWN} more pairs are in the JSON document.")
     columns = ("whose blocks", "for whom", "tier", "tokens", "first, s", "last, s")

@@ -1,16 +1,19 @@
 """Where the reuse between the ideal and the observed was lost, token by token, in sums that are exact.
 
 Of each answered request that told its cached tokens, the tokens between what it got and its ideal are labelled, each
-once: *in flight* if they were first computed only after it was sent; else, by a shadow of the server's cache (the
-embedded engine's rules, the server's pool), *evicted*, *not backed up* or *host dropped* if no tier held them any more,
-*load-back refused* if the host tier did and they were not loaded; else *unexplained*. More than the ideal is a surplus,
-which counts against the losses and is never clipped. Without a known pool nothing can be called evicted.
+once: *in flight* if they were first computed only after it was sent; else *evicted*, *not backed up* or *host dropped*
+if no tier held them any more, *load-back refused* if the host tier did and they were not loaded; else *unexplained*.
+More than the ideal is a surplus, which counts against the losses and is never clipped.
+
+What a tier held is *measured* where the server's KV events tell it whole (losses_measured.py); else it is *modelled* by
+a shadow of the server's cache (the embedded engine's rules, the server's pool), of the whole run: never some of each.
+Without either nothing can be called evicted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from agentx.core import Attempt
@@ -23,12 +26,16 @@ from agentx.results import RunResults
 
 if TYPE_CHECKING:
     from agentx.reporter.losses_graves import Grave
+    from agentx.reporter.losses_measured import Prompt
     from agentx.reporter.losses_shadow import Found, Pool, Request, StandIns
+    from agentx.reuse_template import Template
+    from agentx.wire.messages import Shape
 
 AttemptKey = tuple[str, int, int, int]  # session, play, turn, attempt
 
 NOT_BACKED_UP, HOST_DROPPED = "not_backed_up", "host_dropped"  # causes of graves
 LIMIT, TURNS = 200_000_000, 8_000  # prompt tokens and requests that the shadow plays: some 15 s; beyond, it is left out
+BY_EVENTS = "by the server's KV events, block by block"
 MODELLED = "by a shadow cache of the server's pool with the embedded engine's rules"
 
 
@@ -77,11 +84,14 @@ class Losses:
     sent: tuple[Attempt, ...] = ()
     shadowed: bool = False  # the pool is known
     missing: str | None = None
+    measured: bool = False  # by the server's KV events
+    unmeasured: str | None = None  # why not, where some were recorded
+    prompts: Sequence[Prompt] = field(default=(), repr=False)  # of `sent`, with their blocks, where it is measured
 
     @property
     def source(self) -> str | None:
-        """How the evicted are known: one of SOURCES; None: they are not."""
-        return "modelled" if self.shadowed else None
+        """How the evicted are known: measured or modelled; None: they are not."""
+        return "measured" if self.measured else "modelled" if self.shadowed else None
 
     def over(self, turns: Set[tuple[str, int, int]]) -> Losses:
         """Of these turns alone, each (session, play, turn)."""
@@ -92,7 +102,7 @@ class Losses:
         """Tokens of one of CAUSES; None when it is not known."""
         parts = [getattr(turn, cause) for turn in self.turns]
         shadow = cause in CAUSES[1:5]
-        return None if self.missing is not None or (shadow and not self.shadowed) else sum(parts)
+        return None if self.missing is not None or (shadow and self.source is None) else sum(parts)
 
     @property
     def total(self) -> int | None:
@@ -143,14 +153,35 @@ def _split(run: RunResults, sent: list[Attempt], ideal: Ideal) -> Losses:
     from agentx.reporter.losses_shadow import Pool  # numpy: only when it is wanted
 
     facts = pool_facts(run)
-    found = shadowed(run, sent, ideal, None if facts is None else Pool(**facts, page=ideal.page))
+    prompts, found, unmeasured = _measured(run, sent, ideal)
+    measured = bool(prompts)
+    if not measured:
+        found = shadowed(run, sent, ideal, None if facts is None else Pool(**facts, page=ideal.page))
     turns = []
     for attempt in sent:
-        each = found[_key(attempt)]
         cached = cached_tokens(attempt)
         if attempt.phase == MEASURED and attempt.ok and attempt.prompt_tokens is not None and cached is not None:
-            turns.append(_turn_loss(attempt, ideal.by_attempt[_key(attempt)], cached, each))
-    return Losses(tuple(turns), tuple(sent), facts is not None)
+            turns.append(_turn_loss(attempt, ideal.by_attempt[_key(attempt)], cached, found[_key(attempt)]))
+    return Losses(tuple(turns), tuple(sent), facts is not None, None, measured, unmeasured, prompts)
+
+
+def _measured(
+    run: RunResults, sent: Sequence[Attempt], ideal: Ideal
+) -> tuple[Sequence[Prompt], Mapping[AttemptKey, Found], str | None]:
+    """By the server's KV events; or nothing, and why they cannot be used where there are any."""
+    from agentx.reporter.losses_measured import blocks_by_server, measure_losses, prompts_of, recorded
+    from agentx.reporter.sent_ids import Unknowable, real_ids
+
+    if not recorded(run):
+        return (), {}, None
+    try:
+        servers = blocks_by_server(run)
+        requests, _ = resent(run, sent, ideal, prompts=real_ids(run))
+        prompts = prompts_of(run, requests, servers)
+        found = measure_losses(prompts, [ideal.by_attempt[_key(attempt)] for attempt in sent])
+    except Unknowable as error:
+        return (), {}, str(error)
+    return prompts, {_key(sent[place]): one for place, one in found.items()}, None
 
 
 def shadowed(run: RunResults, sent: Sequence[Attempt], ideal: Ideal, pool: Pool | None) -> dict[AttemptKey, Found]:
@@ -166,17 +197,22 @@ def shadowed(run: RunResults, sent: Sequence[Attempt], ideal: Ideal, pool: Pool 
         places = [place for place, attempt in enumerate(sent) if run.server_of(attempt.lane) == server]
         seen = Shadow(ideal.page, pool).play([requests[place] for place in places], stand_ins)
         for place, each in zip(places, seen, strict=True):
-            each.lost = tuple(grave._replace(by=places[grave.by]) for grave in each.lost)
+            each.lost = tuple(grave._replace(by=places[grave.by or 0]) for grave in each.lost)
             found[_key(sent[place])] = each
     return found
 
 
 def resent(
-    run: RunResults, sent: Sequence[Attempt], ideal: Ideal, *, keep: bool = False
+    run: RunResults,
+    sent: Sequence[Attempt],
+    ideal: Ideal,
+    *,
+    keep: bool = False,
+    prompts: Callable[[Template, Shape], StandIns] | None = None,
 ) -> tuple[list[Request], StandIns]:
     """The requests `sent` as a shadow wants them; with `keep` their prompts are made once, and held.
 
-    Raises what reading the trace raises.
+    `prompts` make other ids than stand-ins. Raises what reading the trace raises.
     """
     from agentx.reporter.losses_shadow import StandIns, requests_of
     from agentx.run_reuse import as_played
@@ -191,7 +227,7 @@ def resent(
         (name, play): (salting(policy, salt, name, play), namespace(policy, salt, name, play).encode())
         for name, play in {(attempt.session, attempt.play) for attempt in sent}
     }
-    stand_ins = StandIns(ideal.template, run.settings["plan"].get("messages", "plain"))
+    stand_ins = (prompts or StandIns)(ideal.template, run.settings["plan"].get("messages", "plain"))
     return requests_of(sent, sessions, stand_ins, salts, keep=keep), stand_ins
 
 
@@ -262,7 +298,9 @@ def losses_document(found: Losses) -> dict[str, Any]:
     """Plain values only."""
     return {
         **{f"{cause}_tokens": found.of(cause) for cause in CAUSES},
-        "evicted_source": MODELLED if found.shadowed else None,
+        "evicted_source": found.source,
+        "evicted_source_text": source_text(found),
+        "not_measured_because": found.unmeasured,
         "sum_tokens": found.total,
         "split_missing_because": found.missing,
     }
@@ -313,5 +351,12 @@ def losses_blocks(found: Losses) -> list[Block]:
     shown = [cause for cause in CAUSES if found.of(cause) or cause not in OF_A_HOST]
     rows = [row(cause_words(cause, found.source), found.of(cause)) for cause in shown]
     rows.append(row("ideal less observed", found.total))
-    note = f"Modelled: {MODELLED}." if found.shadowed else "The pool is not known: nothing is called evicted."
-    return [Heading("Reuse that was lost, by cause"), Table(("", "tokens"), tuple(rows)), Lines((note,))]
+    notes = [f"{source_text(found) or 'The pool is not known: nothing is called evicted'}."]
+    if found.unmeasured is not None:
+        notes.append(f"KV events were recorded and are not used: {found.unmeasured}.")
+    return [Heading("Reuse that was lost, by cause"), Table(("", "tokens"), tuple(rows)), Lines(tuple(notes))]
+
+
+def source_text(found: Losses) -> str | None:
+    """How the evicted are known, in words."""
+    return {"measured": f"Measured: {BY_EVENTS}", "modelled": f"Modelled: {MODELLED}"}.get(found.source or "")

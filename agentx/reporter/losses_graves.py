@@ -16,12 +16,13 @@ _FIRST = 4 * ID_BYTES  # bytes that tell a run: stand-ins of two streams do not 
 
 
 class Grave(NamedTuple):
-    """`tokens` that were removed at `at` seconds of the run, to make room for the request number `by`."""
+    """`tokens` that were removed at `at` seconds of the run, to make room for the request number `by` (None: it is not
+    known whose)."""
 
     cause: str
     tokens: int
     at: float
-    by: int
+    by: int | None
 
 
 class Graves:

@@ -121,7 +121,7 @@ def report(run: RunResults | Path | str, *, price: float | None = None, slo: Slo
         run_capacity(results, metrics.reuse.ideal, losses),
         judge(results, metrics, objectives),
         cache_events_of(results, None if window is None else (window.start, window.stop)),
-        evictions_of(results),
+        evictions_of(results, losses.prompts),
         machine_of(results, metrics),
         scored_of(results),
     )

@@ -84,7 +84,8 @@ def test_the_losses_sum_exactly_and_the_shadow_explains_them(trace, tmp_path, se
     assert all(turn.total == sum(losses_of_turn(turn)) for turn in losses.turns)
     shown = losses_document(losses)
     assert shown["sum_tokens"] == missing
-    assert shown["evicted_source"] == MODELLED
+    assert shown["evicted_source"] == "modelled"
+    assert shown["evicted_source_text"] == f"Modelled: {MODELLED}"
 
 
 def losses_of_turn(turn):
