@@ -34,9 +34,16 @@ def words_of(run: RunResults) -> WordList:
     words = run.settings.get("words")
     if isinstance(words, dict):
         return WordList(tuple(words["words"]), tuple(words["ids"]))
-    if run.settings.get("template") is None:  # only the embedded engine has it
+    if not embedded(run):
         raise Unknowable("the server did not tell the token ids of the words that were sent")
     return WordList(lexicon())
+
+
+def embedded(run: RunResults) -> bool:
+    """Whether the embedded engine answered: only its template is known, and only to it ids go in words' own bytes."""
+    if run.settings.get("template") is not None:
+        return True
+    return run.settings["plan"]["wire"] not in TEXT_WIRES and not isinstance(run.settings.get("words"), dict)
 
 
 class SentIds(StandIns):
@@ -105,11 +112,10 @@ class SentIds(StandIns):
 
 def real_ids(run: RunResults) -> Callable[[Template, Shape], StandIns]:
     """What makes the prompts of a run, for `losses.resent`. Raises Unknowable where their ids are not known."""
-    words = words_of(run)
-    embedded = run.settings.get("template") is not None
-    if not embedded and run.settings["plan"]["wire"] in TEXT_WIRES:
+    words, known = words_of(run), embedded(run)
+    if not known and run.settings["plan"]["wire"] in TEXT_WIRES:
         raise Unknowable("the ids of the server's chat template are not known")
-    return lambda template, shape: SentIds(words, template, shape, text=embedded)
+    return lambda template, shape: SentIds(words, template, shape, text=known)
 
 
 def _salted(key: object) -> tuple[Stream, str]:

@@ -1,0 +1,212 @@
+"""The labels by KV events against what the engine's cache itself did, block by block and the slow way.
+
+The embedded engine plays a trace under pressure in virtual time. Its cache's own events (of nodes) are kept with the
+moment at which each request was matched; what its publisher makes of them (blocks, a message a step) is what the report
+reads.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import msgpack
+import pytest
+from making import header, linear, with_tools
+
+from agentx.engine import engine as engines
+from agentx.engine.kv_publisher import KvBlocks
+from agentx.engine.nodes import ID_BYTES, CacheEvent
+from agentx.frames import FrameWriter
+from agentx.kv_events import KV_EVENTS, VERSION
+from agentx.replayer import simulate as simulating
+from agentx.reporter import losses_measured
+from agentx.reporter.reporting import Report, report
+from agentx.results import RunResults
+from agentx.trace import TraceWriter
+
+
+@dataclass
+class Truth:
+    """Every token of the cache by all ids up to it: (place in the order, when, tier, whether it came, cause)."""
+
+    told: dict[bytes, list[tuple[int, float, str, bool, str]]] = field(default_factory=dict)
+    nodes: dict[int, bytes] = field(default_factory=dict)  # all ids down to a node's end
+    matched: dict[bytes, int] = field(default_factory=dict)  # a prompt -> how many events there were at its last match
+    count: int = 0
+    now: float = 0.0
+
+    def heard(self, event: CacheEvent) -> None:
+        if event.kind == "split":
+            whole = self.nodes[event.node]
+            self.nodes[event.parent] = whole[: -event.tokens * ID_BYTES]
+            return
+        above = self.nodes.get(event.parent, b"")
+        whole = self.nodes[event.node] = above + event.key[: event.tokens * ID_BYTES]
+        comes = event.kind in ("store", "backup", "load_back")
+        for end in range(event.start + 1, event.start + event.tokens + 1):
+            change = (self.count, self.now, event.tier, comes, event.cause)
+            self.told.setdefault(whole[: end * ID_BYTES], []).append(change)
+        self.count += 1
+
+    def on(self, prefix: bytes, tier: str, before: int) -> tuple[bool, float | None]:
+        """Whether a token was there, and when that changed last."""
+        changes = [one for one in self.told.get(prefix, []) if one[2] == tier and one[0] < before]
+        return (changes[-1][3], changes[-1][1]) if changes else (False, None)
+
+
+@pytest.fixture
+def played(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    """(run, truth) of a trace played with these overrides, its KV events in its folder."""
+
+    def play(trace: Path, sets: list[str], lose: int | None = None) -> tuple[RunResults, Truth]:
+        truth, batches = Truth(), list[tuple[float, list[dict[str, Any]]]]()
+
+        class Watched(engines.Engine):
+            def __init__(self, settings: Any) -> None:
+                blocks = KvBlocks(settings.cache.page)
+
+                def heard(event: CacheEvent) -> None:
+                    truth.heard(event)
+                    blocks.heard(event)
+
+                super().__init__(settings, heard)
+                self.blocks = blocks
+                match = self._cache.match
+
+                def matched(ids: bytes, limit: int, namespace: bytes = b"") -> Any:
+                    truth.matched[ids] = truth.count
+                    return match(ids, limit, namespace)
+
+                self._cache.match = matched  # type: ignore[method-assign]
+
+            def step(self, now: float) -> Any:
+                truth.now = now
+                made = super().step(now)
+                if events := self.blocks.take():
+                    batches.append((now, events))
+                return made
+
+        monkeypatch.setattr(simulating, "Engine", Watched)
+        run = simulating.simulate(trace, out=tmp_path / "run", sets=sets)
+        file = FrameWriter(run.folder / KV_EVENTS)
+        file.write("kv-events", {"version": VERSION, "addresses": ["tcp://x"]})
+        for seq, (at, events) in enumerate(batches):
+            if seq != lose:
+                payload = msgpack.packb([run.wall + at, events, 0])
+                file.write("batch", {"at": at, "publisher": 0, "seq": seq, "payload": payload})
+        file.close()
+        return run, truth
+
+    return play
+
+
+@pytest.fixture(scope="module")
+def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("measured") / "a.trace"
+    with TraceWriter(path, header("agents")) as file:
+        for name in "abcde":
+            file.session(linear(8, id=name, fresh=100))
+    return path
+
+
+RUNS = [
+    ["load.sessions=3", "target.cache.pool=1500"],
+    ["load.sessions=5", "target.cache.pool=2500"],
+    ["load.sessions=5", "target.cache.pool=2500", "wire=generate"],
+    ["load.sessions=4", "target.cache.pool=2504", "target.cache.page=8"],
+    ["load.sessions=4", "target.cache.pool=1500", "target.cache.policy=lfu"],
+    ["load.sessions=5", "target.cache.pool=2500", "target.cache.host={tokens: 2500, write: write_through}"],
+    ["load.sessions=5", "target.cache.pool=2500", "target.cache.host={tokens: 2500, write: write_back}"],
+    ["load.sessions=5", "target.cache.pool=2500", "target.cache.host={tokens: 9000, write: write_through_selective}"],
+    ["load.sessions=5", "target.cache.pool=1200", "target.cache.host={tokens: 90000, write: write_through}"],
+    ["load.sessions=2", "target.cache.pool=1500", "measure={sessions: 12}"],  # plays again
+    ["load.sessions=5", "target.cache.pool=2500", "salt=session", "target.scheduler.chunk=128"],
+]
+
+
+@pytest.mark.parametrize("sets", RUNS, ids=[" ".join(sets) for sets in RUNS])
+def test_the_labels_are_what_the_cache_did(played, trace: Path, sets: list[str]) -> None:
+    run, truth = played(trace, sets)
+    found = report(run)
+    check_against(found, truth, run)
+    assert found.losses.of("unexplained") == 0
+    if "90000" not in str(sets):
+        assert found.losses.total > 1000
+
+
+def check_against(found: Report, truth: Truth, run: RunResults) -> None:
+    losses = found.losses
+    assert (losses.source, losses.unmeasured) == ("measured", None)
+    assert losses.total == found.metrics.reuse.missing_to_ideal
+    prompts = {id(one.attempt): one for one in losses.prompts}
+    ideals = found.metrics.reuse.ideal.by_attempt
+    for turn in losses.turns:
+        one = turn.attempt
+        assert turn.total == ideals[one.session, one.play, one.turn, one.attempt] - one.cached.tokens
+        assert prompts[id(one)].attempt is one
+    assert_graves(found, truth, run)
+
+
+def assert_graves(found: Report, truth: Truth, run: RunResults) -> None:
+    """Each lost token, by its ids: it was on no tier when the request was matched, and went when it is said to have."""
+    ids = {id(attempt): made for attempt, made in prompt_ids(run, found)}
+    for turn in found.losses.turns:
+        one, whole = turn.attempt, ids[id(turn.attempt)]
+        before = truth.matched[whole]
+        at = one.cached.tokens
+        gone = False
+        for grave in turn.graves:
+            for token in range(at, at + grave.tokens):
+                prefix = whole[: (token + 1) * ID_BYTES]
+                device, left = truth.on(prefix, "device", before)
+                host, dropped = truth.on(prefix, "host", before)
+                if not (device or host):
+                    gone = True
+                    last = dropped if grave.cause == "host_dropped" else left
+                    assert grave.at == pytest.approx(last, abs=1e-6)
+                assert gone, (one.session, one.turn, token)
+            at += grave.tokens
+        assert sum(grave.tokens for grave in turn.graves) == turn.evicted + turn.not_backed_up + turn.host_dropped
+        for token in range(at, at + turn.load_back_refused):
+            prefix = whole[: (token + 1) * ID_BYTES]
+            assert truth.on(prefix, "host", before)[0] or token > at
+
+
+def prompt_ids(run: RunResults, found: Report) -> list[tuple[Any, bytes]]:
+    from agentx.reporter.losses import resent
+    from agentx.reporter.sent_ids import real_ids
+
+    requests, _ = resent(run, found.losses.sent, found.metrics.reuse.ideal, prompts=real_ids(run))
+    return [(attempt, make()) for attempt, make, _ in requests]
+
+
+def test_definitions_calls_and_results_of_tools(played, tmp_path: Path) -> None:
+    path = tmp_path / "tools.trace"
+    with TraceWriter(path, header("agents")) as file:
+        for name in "abcd":
+            file.session(with_tools(6) if name == "a" else linear(6, id=name, fresh=100))
+    run, truth = played(path, ["load.sessions=4", "target.cache.pool=1000", "messages=tools"])
+    check_against(report(run), truth, run)
+
+
+def test_measured_explains_what_the_shadow_leaves(played, trace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pool that is smaller than what the server says, as when others use it."""
+    run, _ = played(trace, ["load.sessions=4", "target.cache.pool=1500"])
+    run = replace(run, settings={**run.settings, "server": {**run.settings["server"], "max_total_num_tokens": 2500}})
+    measured = report(run).losses
+    monkeypatch.setattr(losses_measured, "recorded", lambda run: False)
+    modelled = report(run).losses
+    assert (measured.source, modelled.source) == ("measured", "modelled")
+    assert measured.total == modelled.total
+    assert modelled.of("unexplained") > 1000 > measured.of("unexplained") == 0
+
+
+def test_a_lost_message_makes_all_of_it_modelled(played, trace: Path) -> None:
+    run, _ = played(trace, ["load.sessions=3", "target.cache.pool=1500"], lose=7)
+    losses = report(run).losses
+    assert losses.source == "modelled"
+    assert losses.unmeasured == "1 messages with KV events were lost on the way"
+    text = " ".join(report(run).text().split())
+    assert "KV events were recorded and are not used: 1 messages with KV events were lost on the way." in text
