@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from agentx.reporter.losses_measured import Makers, Prompt
+from agentx.reporter.block_removers import Prompt, Removers
 from agentx.reporter.stored_blocks import TIERS, Blocks, Numbers, Places
 
 NOBODY, SHARED = -1, -2
@@ -34,10 +34,12 @@ def removals(prompts: Sequence[Prompt]) -> Iterator[Removal]:
     """Of all servers that had one of the prompts, each server's in the order of its events."""
     servers = {id(prompt.blocks): prompt.blocks for prompt in prompts}
     for blocks in servers.values():
-        yield from _removals(blocks, [prompt for prompt in prompts if prompt.blocks is blocks], Makers(blocks, prompts))
+        yield from _removals(
+            blocks, [prompt for prompt in prompts if prompt.blocks is blocks], Removers(blocks, prompts)
+        )
 
 
-def _removals(blocks: Blocks, prompts: Sequence[Prompt], makers: Makers) -> Iterator[Removal]:
+def _removals(blocks: Blocks, prompts: Sequence[Prompt], removers: Removers) -> Iterator[Removal]:
     rows, page = blocks.rows, blocks.page or 1
     owners = owners_of(blocks, prompts)
     gone = np.flatnonzero(~rows.stored)
@@ -46,7 +48,7 @@ def _removals(blocks: Blocks, prompts: Sequence[Prompt], makers: Makers) -> Iter
     for (event, tier, owner), count in zip(kinds.T.tolist(), counts.tolist(), strict=True):
         play = owners.plays[owner] if owner >= 0 else None
         at = float(blocks.times[event])
-        yield Removal(TIERS[tier], play, owner == SHARED, count * page, at, makers.of(event))
+        yield Removal(TIERS[tier], play, owner == SHARED, count * page, at, removers.of(event))
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,9 @@
 
 An event names blocks, not requests. Where the token ids of the prompts are known, whose a block is, is exact: of the
 play whose prompts hold it (block_owners.py). Else it is *inferred* from the time at which it was stored: it belongs to
-the request that got its first token, or ended, nearest to it. For whom it was removed is always inferred: the request
-whose prompt was stored next, else the one whose prompt was being read then, else one that was decoding. What lies more
-than `NEAR` seconds from any such moment stays without an owner. Tokens and times are the server's own.
+the request that got its first token, or ended, nearest to it; what lies more than `NEAR` seconds from any such moment
+stays without an owner. For whom it was removed is always inferred: as block_removers.py says, else the request whose
+prompt was being read then, else one that was decoding. Tokens and times are the server's own.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from agentx.reporter.table import Block, Heading, Lines, Table
 from agentx.results import RunResults
 
 if TYPE_CHECKING:
-    from agentx.reporter.losses_measured import Prompt
+    from agentx.reporter.block_removers import Prompt
 
 NEAR = 2.0  # s from a request's first token or end within which a store is taken for its own
 SHOWN = 8

@@ -25,8 +25,8 @@ from agentx.reporter.throughput import MEASURED, cached_tokens
 from agentx.results import RunResults
 
 if TYPE_CHECKING:
+    from agentx.reporter.block_removers import Prompt
     from agentx.reporter.losses_graves import Grave
-    from agentx.reporter.losses_measured import Prompt
     from agentx.reporter.losses_shadow import Found, Pool, Request, StandIns
     from agentx.reuse_template import Template
     from agentx.wire.messages import Shape

@@ -4,7 +4,7 @@ Of the blocks behind those that a request was given, in the order of its prompt:
 was sent was *in flight*. One that was on no tier at some moment between its leaving the queue and the store of its own
 prompt was *evicted*: the event that removed it says when. One that was on the host alone was *not loaded back*. What
 the events say was on the device all the while, and was not given, stays unexplained. For whom a block was removed no
-event says: it is *inferred* from what was stored in the same message or the next one.
+event says: it is *inferred* (block_removers.py).
 
 Only a whole recording is believed: no message lost, no event unread, the ids of all prompts known and of the lengths
 that the server counted, and every block that a request was given seen stored before it ended. Else the labels are
@@ -13,9 +13,7 @@ modelled, all of them, and it is said why.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -23,24 +21,13 @@ import numpy.typing as npt
 from agentx.core import Attempt
 from agentx.errors import BadInput
 from agentx.kv_events import KV_EVENTS, read_kv_events
+from agentx.reporter.block_removers import SLACK, Prompt, Removers
 from agentx.reporter.losses_graves import EVICTED, HOST_DROPPED, NOT_BACKED_UP, Grave
 from agentx.reporter.losses_shadow import Found, Request
 from agentx.reporter.sent_ids import Unknowable
 from agentx.reporter.stored_blocks import Blocks, Ids, Numbers, Places, places, root_place
 from agentx.reporter.throughput import cached_tokens
 from agentx.results import RunResults
-
-NEAR = 2.0  # s: who was sent later than this after a removal was not waited for
-SLACK = 0.1  # s after a first token within which the store of its prompt is told
-
-
-@dataclass(frozen=True, slots=True)
-class Prompt:
-    """A request with the places of its prompt's blocks on its server."""
-
-    attempt: Attempt
-    where: Places
-    blocks: Blocks
 
 
 def recorded(run: RunResults) -> bool:
@@ -111,10 +98,10 @@ def measure_losses(prompts: Sequence[Prompt], ideals: Sequence[int]) -> dict[int
             f"no KV event says that the prompts of {untold:,d} of {len(answered):,d} answered requests were stored: "
             f"they were there before, or the server saw other ids"
         )
-    makers = {id(one.blocks): Makers(one.blocks, prompts) for one in prompts}
+    removers = {id(one.blocks): Removers(one.blocks, prompts) for one in prompts}
     told = [(number, one, cached_tokens(one.attempt)) for number, one in answered]
     return {
-        number: _found(one, number, cached, ideals[number], makers[id(one.blocks)])
+        number: _found(one, number, cached, ideals[number], removers[id(one.blocks)])
         for number, one, cached in told
         if cached is not None
     }
@@ -129,7 +116,7 @@ def _was_stored(prompt: Prompt) -> bool:
     return 0 <= int(prompt.blocks.device.first(last)[0]) < stop
 
 
-def _found(prompt: Prompt, number: int, cached: int, ideal: int, makers: Makers) -> Found:
+def _found(prompt: Prompt, number: int, cached: int, ideal: int, removers: Removers) -> Found:
     """What the request would have found, as `losses.label` wants it: prefixes, in tokens."""
     blocks, attempt, page = prompt.blocks, prompt.attempt, prompt.blocks.page or 1
     first, stop = cached // page, min(-(-ideal // page), len(prompt.where))
@@ -141,7 +128,7 @@ def _found(prompt: Prompt, number: int, cached: int, ideal: int, makers: Makers)
     known = first + _leading(look.known)
     held = first + min(_leading(look.held), known - first)
     given = first + min(_leading(look.there), held - first)
-    lost = tuple(_graves(look, held - first, known - first, page, makers, number))
+    lost = tuple(_graves(look, held - first, known - first, page, removers, number))
     known, held, given = (cached if count == first else count * page for count in (known, held, given))
     return Found(known, held, given, lost)
 
@@ -198,7 +185,7 @@ def _restored(
     return again
 
 
-def _graves(look: _Look, begin: int, stop: int, page: int, makers: Makers, own: int) -> Iterator[Grave]:
+def _graves(look: _Look, begin: int, stop: int, page: int, removers: Removers, own: int) -> Iterator[Grave]:
     """Runs of blocks that went for one reason in one event. What lies behind a gone block and is there itself cannot be
     given either: it goes with that one."""
     gone, cause, tokens = -1, EVICTED, 0
@@ -208,45 +195,8 @@ def _graves(look: _Look, begin: int, stop: int, page: int, makers: Makers, own: 
             continue
         number, why = int(look.gone[place]), str(look.cause[place])
         if (number, why) != (gone, cause) and tokens:
-            yield makers.grave(cause, tokens, gone, own)
+            yield removers.grave(cause, tokens, gone, own)
             tokens = 0
         gone, cause, tokens = number, why, tokens + page
     if tokens:
-        yield makers.grave(cause, tokens, gone, own)
-
-
-class Makers:
-    """For whose prompt room was made at an event: inferred."""
-
-    def __init__(self, blocks: Blocks, prompts: Sequence[Prompt]) -> None:
-        self._blocks = blocks
-        self._own = {number: one for number, one in enumerate(prompts) if one.blocks is blocks}
-        self._stores = sorted(self._first_stores())
-        self._begins = [number for number, _ in self._stores]
-
-    def _first_stores(self) -> Iterator[tuple[int, int]]:
-        """(event that stored the end of a prompt around its first token, the request)."""
-        for number, prompt in self._own.items():
-            attempt = prompt.attempt
-            if attempt.first is None or not len(prompt.where):
-                continue
-            begin, end = self._blocks.number_at(attempt.sent), self._blocks.number_at(attempt.first + SLACK)
-            state = self._blocks.device.at(prompt.where[-1:], begin)
-            told = int(state.next[0])
-            if state.comes[0] and begin <= told < end:
-                yield told, number
-
-    def of(self, event: int, but: int | None = None) -> int | None:
-        """The request whose prompt was stored next and had been sent by then; never request `but`. None: nobody's."""
-        at = float(self._blocks.times[event])
-        for _, request in self._stores[bisect_left(self._begins, event) :]:
-            attempt = self._own[request].attempt
-            if attempt.sent > at + NEAR:
-                return None
-            if attempt.sent <= at and request != but:
-                return request
-        return None
-
-    def grave(self, cause: str, tokens: int, event: int, own: int) -> Grave:
-        """What request `own` lost at an event."""
-        return Grave(cause, tokens, float(self._blocks.times[event]), self.of(event, own))
+        yield removers.grave(cause, tokens, gone, own)
