@@ -35,7 +35,7 @@ def decoded(body: bytes, coding: str, limit: int = MAX_DECODED) -> bytes:
         elif name in _PACKAGES:
             body = _packaged(body, name, limit)
         else:
-            raise Undecodable(f"the content coding {name!r} is not known")
+            raise Undecodable("its content coding is not known")  # unnamed: a header may hold anything
     return body
 
 

@@ -1,6 +1,7 @@
 """Which session, agent and parent a call says it is from: headers first, then the body; the rule that fired is kept.
 
-Everything here is a pseudonym of the capture's key. What a client does not say stays None; `lineage.py` then goes by
+Everything here is a pseudonym of the capture's key. The rule is in the trace: a header that is not a known one may have
+the name of a company or a product, and is not named. What a client does not say stays None; `lineage.py` then goes by
 content. The order is that of trust: a client's own header, a gateway's, the body.
 """
 
@@ -38,6 +39,7 @@ AGENT_HEADERS = ("x-claude-code-agent-id", "thread-id", "thread_id")
 PARENT_HEADERS = ("x-claude-code-parent-agent-id", "x-codex-parent-thread-id")
 # Clients whose subagents are sessions of their own, which name the session that started them.
 PARENT_SESSION_HEADERS = ("x-parent-session-id", "x-dynamo-parent-session-id")
+OF_PROFILE, OF_ANY = "a header of the profile", "x-*-session-id"  # what rules of headers that are not named are called
 ANY_SESSION = re.compile(r"x-[a-z0-9-]+-session-id\Z")
 
 
@@ -63,8 +65,11 @@ class OwnHeaders:
 def said(ids: Mapping[str, str], body_ids: Sequence[tuple[str, str]], own: OwnHeaders = OwnHeaders()) -> Said:
     """The identity of a call from its header and body pseudonyms."""
     rule, session = _first(ids, (*own.session, *SESSION_HEADERS))
+    if rule is not None and rule not in SESSION_HEADERS:
+        rule = OF_PROFILE
     if session is None:
-        rule, session = _first(ids, sorted(name for name in ids if ANY_SESSION.match(name) and "parent" not in name))
+        any_of = sorted(name for name in ids if ANY_SESSION.match(name) and "parent" not in name)
+        rule, session = (OF_ANY, ids[any_of[0]]) if any_of else (None, None)
     if session is None and body_ids:
         rule, session = body_ids[0]
     agent = _first(ids, (*own.agent, *AGENT_HEADERS))[1]

@@ -28,8 +28,9 @@ from agentx.recorder.identity import OwnHeaders, Said, said, settled
         ({"session_id": "s", "thread-id": "t", "x-codex-parent-thread-id": "s"}, [], Said("s", "t", "s", "session_id")),
         # a child that is a session of its own: an agent of the session that started it
         ({"x-session-id": "child", "x-parent-session-id": "parent"}, [], Said("parent", "child", None, "x-session-id")),
-        ({"x-vendor-session-id": "v"}, [], Said("v", None, None, "x-vendor-session-id")),  # any x-…-session-id
-        ({"x-mine": "m", "x-session-id": "s"}, [], Said("m", None, None, "x-mine")),  # the profile's come first
+        # any x-…-session-id, whose name may be a company's: it is not in the trace
+        ({"x-vendor-session-id": "v"}, [], Said("v", None, None, "x-*-session-id")),
+        ({"x-mine": "m", "x-session-id": "s"}, [], Said("m", None, None, "a header of the profile")),  # it comes first
         ({"x-request-id": "r", "traceparent": "t"}, [], Said()),  # names of calls, not of sessions
     ],
 )
