@@ -65,12 +65,15 @@ def lines(title: str, x: Axis, y: Axis, series: Sequence[Line], marks: Sequence[
                 f'<path d="{path}" class="l c{number % COLOURS}" stroke-dasharray="{DASHES[number % len(DASHES)]}">'
                 f"<title>{escape(one.name)}</title></path>"
             )
-    body += [_mark(mark, x) for mark in marks]
+    body += [_mark(mark, x, place) for place, mark in enumerate(marks)]
     return _frame(title, x, y, body, [one.name for one in series], dashed=True)
 
 
-def dots(title: str, x: Axis, y: Axis, groups: Sequence[Dots]) -> str:
-    body = [
+def dots(title: str, x: Axis, y: Axis, groups: Sequence[Dots], *, diagonal: bool = False) -> str:
+    """`diagonal`: a line from corner to corner, where both axes have the same ends."""
+    line = f'<path d="M{LEFT} {HIGH - BOTTOM}L{WIDE - RIGHT} {TOP}" class="m"/>'
+    body = [line] if diagonal else []
+    body += [
         f'<circle cx="{_x(x, at):.1f}" cy="{_y(y, value):.1f}" r="3" class="d c{number % COLOURS}">'
         f"<title>{escape(told)}</title></circle>"
         for number, group in enumerate(groups)
@@ -204,12 +207,13 @@ def _path(line: Line, x: Axis, y: Axis) -> str:
     return "".join(parts)
 
 
-def _mark(mark: Mark, x: Axis) -> str:
+def _mark(mark: Mark, x: Axis, place: int) -> str:
+    """The names of several stand under each other, so that none covers another."""
     at = _x(x, mark.at)
-    anchor = "end" if x.place(mark.at) > 0.7 else "start"
+    anchor, beside = ("end", at - 4) if x.place(mark.at) > 0.7 else ("start", at + 4)
     return (
         f'<path d="M{at:.1f} {TOP}V{HIGH - BOTTOM}" class="m"/>'
-        f'<text x="{at + (-4 if anchor == "end" else 4):.1f}" y="{TOP + 12}" class="t" text-anchor="{anchor}">'
+        f'<text x="{beside:.1f}" y="{TOP + 12 + 14 * place}" class="t" text-anchor="{anchor}">'
         f"{escape(mark.name)}</text>"
     )
 

@@ -13,6 +13,7 @@ from agentx.reporter.compare_figures import TIMES, Measured
 from agentx.reporter.compare_losses import label, losses_lines, losses_table, shown
 from agentx.reporter.compare_pair import Pair, Values
 from agentx.reporter.compare_statistics import typical
+from agentx.reporter.compare_text import ratio_text
 from agentx.reporter.text import number
 
 DOTS = 2500
@@ -88,11 +89,8 @@ def _losses(pair: Pair) -> list[Section]:
 
 def _cells(values: Values, scale: float) -> tuple[str, str, str]:
     a, b = values.typical
-    ratio = values.ratio
-    interval = "" if ratio.low is None or ratio.high is None else f" ({ratio.low:.3g} to {ratio.high:.3g})"
-    told = "unknown" if ratio.ratio is None else f"x{ratio.ratio:.3g}{interval}"
     before, after = ("unknown" if one is None else number(one * scale) for one in (a, b))
-    return before, after, told
+    return before, after, ratio_text(values.ratio)
 
 
 def _paired(pair: Pair, time: str) -> str:
@@ -116,7 +114,7 @@ def _paired(pair: Pair, time: str) -> str:
     rows = [(f"{key[0]} turn {key[2]}", before, after, after / before) for before, after, key in chosen]
     caption = f"{len(chosen):,} of {len(points):,} turns that every run answered; on the diagonal nothing changed."
     columns = ("turn", f"{pair.a.label}, s", f"{pair.b.label}, s", "ratio")
-    return figure(dots(f"{_NAMES[time]} turn by turn", x, y, groups), caption, columns, rows)
+    return figure(dots(f"{_NAMES[time]} turn by turn", x, y, groups, diagonal=True), caption, columns, rows)
 
 
 def _dots(name: str, points: Sequence[tuple[float, float, tuple[str, int, int]]]) -> Dots:

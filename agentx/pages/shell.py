@@ -28,6 +28,7 @@ svg{width:100%;height:auto;display:block}.wide{overflow-x:auto}table{border-coll
 th,td{padding:.15rem .6rem;text-align:right;border-bottom:1px solid var(--grid);white-space:nowrap}
 th:first-child,td:first-child{text-align:left}summary{cursor:pointer;color:var(--soft);font-size:.9rem}
 svg .t{fill:var(--soft);font-size:12px}svg .g{stroke:var(--grid)}svg .a{stroke:var(--soft)}
+@media(max-width:44rem){figure{overflow-x:auto}svg{min-width:36rem}}
 svg .l{fill:none;stroke-width:2}svg .m{stroke:var(--fg);stroke-dasharray:4 3}svg .d{fill-opacity:.55}
 """
 _COLOURS = "".join(f"svg .l.c{n}{{stroke:var(--c{n})}}svg .f.c{n},svg .d.c{n}{{fill:var(--c{n})}}" for n in range(6))

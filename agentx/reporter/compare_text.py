@@ -70,7 +70,7 @@ def _row(row: Row) -> tuple[str, ...]:
     for values in (row.all, row.same):
         if values is None:
             return (*cells, "", "", "")
-        cells += [*(_value(value, row.scale) for value in values.typical), _ratio(values.ratio)]
+        cells += [*(_value(value, row.scale) for value in values.typical), ratio_text(values.ratio)]
     return tuple(cells)
 
 
@@ -78,7 +78,8 @@ def _value(value: float | None, scale: float) -> str:
     return "unknown" if value is None else number(value * scale)
 
 
-def _ratio(found: Estimate) -> str:
+def ratio_text(found: Estimate) -> str:
+    """`x1.04`, with its interval where it has one."""
     if found.ratio is None:
         return "unknown"
     if found.low is None or found.high is None:

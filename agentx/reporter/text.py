@@ -344,8 +344,8 @@ def number(value: float | None, absent: str = "unknown") -> str:
     if value == 0:
         return "0"
     if abs(value) >= 1e6:
-        return f"{value / 1e6:,.2f}M"
-    for limit, digits in ((1000, 0), (100, 1), (1, 2), (0.001, 3)):
+        return f"{value / 1e6:,.2f}M" if abs(value) < 1e15 else f"{value:.3g}"
+    for limit, digits in ((1000, 0), (100, 1), (1, 2), (0.1, 3), (0.01, 4), (0.001, 5)):
         if abs(value) >= limit:
             return f"{value:,.{digits}f}"
     return f"{value:.2g}"

@@ -31,6 +31,19 @@ def test_lines_and_marks() -> None:
     assert "m" in [each.text for each in root.iter("text")]
 
 
+def test_the_names_of_marks_stand_under_each_other() -> None:
+    root = parsed(lines("t", X, Y, [Line("one", [(0, 0)])], [Mark("device", 5.0), Mark("host", 5.1)]))
+    heights = [each.get("y") for each in root.iter("text") if each.text in ("device", "host")]
+    assert len(set(heights)) == 2
+
+
+def test_a_diagonal_goes_from_corner_to_corner() -> None:
+    groups = [Dots("g", [(1, 2, "turn 1")])]
+    paths = [each.get("d") for each in parsed(dots("t", X, X, groups, diagonal=True)).iter("path")]
+    assert "M64 254L706 12" in paths
+    assert "M64 254L706 12" not in [each.get("d") for each in parsed(dots("t", X, X, groups)).iter("path")]
+
+
 def test_an_empty_line_draws_nothing() -> None:
     assert [each for each in told(parsed(lines("t", X, Y, [Line("none", [])]))) if each == "none"] == []
 

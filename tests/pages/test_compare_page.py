@@ -37,6 +37,16 @@ def test_paired_turns(runs: Path) -> None:
     dots = re.findall(r"<title>([xyz] turn \d+): ", text)
     assert len(dots) == 3 * 12  # each of 12 turns in TTFT, TPOT and latency
     assert text.index("Know before use") < text.index("Ratios, B / A")
+    assert text.count('d="M64 254L706 12"') == 3  # the diagonal that the captions speak of
+
+
+def test_ratios_are_written_as_in_the_text(runs: Path) -> None:
+    found = compare([[runs / "small"], [runs / "large"]])
+    page, text = compare_page(found), found.text()
+    (row,) = re.findall(r"<td>TPOT p50, ms</td>(.*?)</tr>", page)
+    cells = re.findall(r"<td>(.*?)</td>", row)
+    (line,) = (line for line in text.splitlines() if line.strip().startswith("TPOT p50, ms"))
+    assert line.split()[3:] == cells
 
 
 def test_where_reuse_was_lost(runs: Path) -> None:

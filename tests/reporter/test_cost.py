@@ -95,3 +95,12 @@ def test_compared(priced):
     assert "$ per" not in compare([[priced(price=None)], [priced(price=None)]]).text()
     same = compare([[priced(price=None)], [priced(price=7.0)]], price=1.0).document()
     assert same["pairs"][0]["figures"][-1]["all_answered"]["ratio"] == 1.0
+
+
+def test_a_session_costs_its_share(attempt, play, run):
+    """An hour of one GPU at 6 dollars and two whole sessions: 3 dollars each."""
+    settings = {"target": {"gpus": 1, "price": {"gpu_hour": 6}}}
+    end = {"outcome": "done", "window": [0.0, 3600.0]}
+    found = report(run([attempt("a"), attempt("b", sent=9.0)], [play("a"), play("b")], settings=settings, end=end))
+    assert found.metrics.jobs.equivalents == 2
+    assert found.document()["cost"]["dollars_per_session"] == pytest.approx(3.0)
