@@ -2,14 +2,13 @@
 
 Nothing is decoded, parsed or waited for on the traffic's way. What ends on one side ends on the other: a client that
 goes away closes the upstream's connection, an upstream that dies mid-stream closes the client's. The recorder itself
-answers only where no upstream could: 502 (it cannot be reached), 426 (WebSocket: clients fall back to HTTP), 400 (no
-reverse-proxy request). Its answers carry the header `X-Agentx-Recorder`.
+answers only where no upstream could (`answers.py`).
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
+import os
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -22,6 +21,7 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from agentx.errors import BadInput
+from agentx.recorder.answers import refusal, unreachable
 from agentx.recorder.copies import Copies, Copy, Opened
 from agentx.recorder.headers import passed_on
 from agentx.recorder.peers import half_closed
@@ -36,7 +36,6 @@ CONNECT = 30.0  # s for a connection to the upstream to come about
 READ_BUFFER = 1 << 16  # bytes of one body that may wait in the proxy before its sender is held back (twice, at most)
 TURN = 1 << 16  # bytes that one connection may read before the others have had their turn
 GRACE = 5.0  # s that open exchanges get when the recorder is told to stop
-OWN = "X-Agentx-Recorder"
 _NOT_ADDED = ("User-Agent", "Accept", "Accept-Encoding", "Content-Type")  # headers that the client library invents
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 _CLIENT_GONE = (ConnectionError, aiohttp.ClientConnectionResetError)
@@ -65,14 +64,14 @@ class Proxy:
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
         """One exchange."""
-        refusal = _refusal(request)
+        refused = refusal(request)
         target = request.raw_path
-        wire = None if refusal else self.wire(request.method, target.partition("?")[0])
+        wire = None if refused else self.wire(request.method, target.partition("?")[0])
         opened = Opened(request.method, target, _pairs(request.raw_headers), wire, self._connection(request))
         copy = self.copies.open(opened)
-        if refusal is not None:
-            copy.end("refused", f"answered {refusal.status}")
-            return refusal
+        if refused is not None:
+            copy.end("refused", f"answered {refused.status}")
+            return refused
         transport = request.transport
         try:
             if transport is not None:
@@ -132,10 +131,9 @@ class Proxy:
                 await asyncio.sleep(0)  # lets the cancelled upload let go of the client's body
 
     def _unreachable(self, error: Exception, copy: Copy) -> web.StreamResponse:
-        what = " ".join(str(error).split()) or type(error).__name__
-        message = f"agentx record: the upstream {self.upstream} did not answer: {what}"
-        copy.end("upstream_unreachable", what)
-        return _own_answer(502, "upstream-unreachable", message)
+        answer, why = unreachable(self.upstream, error)
+        copy.end("upstream_unreachable", why)
+        return answer
 
     async def _pass_back(self, request: web.Request, answer: aiohttp.ClientResponse, copy: Copy) -> web.StreamResponse:
         headers = _headers(answer.raw_headers)
@@ -235,30 +233,6 @@ def _break_off(request: web.Request) -> None:
         transport.abort()  # an HTTP/1.0 body ends with its connection: only a reset says that something is missing
     else:
         transport.close()
-
-
-def _refusal(request: web.Request) -> web.Response | None:
-    """The recorder's own answer to what it does not pass on."""
-    if request.headers.get("Upgrade", "").lower() == "websocket":
-        response = _own_answer(426, "no-websocket", "agentx record: WebSocket is not passed on, use HTTP")
-        response.force_close()
-        return response
-    if request.method == "CONNECT" or not request.raw_path.startswith("/"):
-        message = "agentx record: this is a reverse proxy for one upstream, no forward proxy: send paths"
-        response = _own_answer(400, "not-a-path", message)
-        response.force_close()
-        return response
-    return None
-
-
-def _own_answer(status: int, what: str, message: str) -> web.Response:
-    """An answer of the recorder's own, in a shape in which both API families' clients find the message."""
-    body = {"type": "error", "error": {"type": "agentx_recorder", "code": what, "message": message}}
-    response = web.Response(status=status, body=json.dumps(body).encode(), content_type="application/json")
-    response.headers[OWN] = what
-    if status == 426:
-        response.headers["Upgrade"] = "HTTP/1.1"
-    return response
 
 
 def _pairs(raw: tuple[tuple[bytes, bytes], ...]) -> list[tuple[str, str]]:
@@ -393,5 +367,5 @@ def check_place(host: str, port: int) -> None:
 
 
 def _no_place(host: str, port: int, error: OSError) -> BadInput:
-    what = error.strerror or error
+    what = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror or error
     return BadInput(f"cannot listen on {host} port {port}: {what}", hint="--port 0 takes a free port")

@@ -23,6 +23,7 @@ from agentx.recorder.redaction import Redactor, secrets_left
 
 Named = tuple[str, int]  # a model and an item's number
 BYTES_PER_TOKEN = 4.0  # where no usage of the capture says better
+MOST_TEXT = 12 << 20  # characters of a segment's text, of four bytes at most: a frame has room for 64 MB
 COMMON_BLOCK = 16  # tokens of a block of content that several traces know by one name
 
 
@@ -200,6 +201,9 @@ class Weaver:
             return Opaque(COMMON_BLOCK, (OpaqueRun(first << 20, 0, tokens),))
         texts = [text for number in numbers for text in self._items.known[number].texts]
         if self._redactor is None or not texts:
+            return None
+        if sum(map(len, texts)) > MOST_TEXT:
+            self.notes[f"text over {MOST_TEXT >> 20} MB, left out: a replay makes other words of its length"] += 1
             return None
         text = self._redactor.redact("\n".join(texts).encode("utf-8", "replace").decode())
         if left := secrets_left(text):

@@ -444,6 +444,18 @@ def test_the_text_level(maker: Maker) -> None:
     assert session.turns[1].prompt.keep == 2
 
 
+def test_a_text_that_no_frame_holds_is_left_out_and_said(maker: Maker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An endless reply: its length stays, and all the other texts."""
+    monkeypatch.setattr("agentx.recorder.weaving.MOST_TEXT", 1000)
+    maker.exchange(0, chat([SYSTEM, user("go on for ever")]), chat_reply("on and " * 500, 20, 1000))
+    (session,), _, done = maker.compile("text")
+    texts = {s.layer: s.content for s in session.segments.values()}
+    assert texts["user"] == Text("go on for ever")
+    assert texts["assistant"] is None
+    assert session.turns[0].output.tokens == 1000
+    assert done.books.notes["text over 0 MB, left out: a replay makes other words of its length"] == 1
+
+
 def test_what_is_no_capture(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="no such folder"):
         compile_capture(tmp_path / "gone", tmp_path / "b.trace")
