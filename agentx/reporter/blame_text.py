@@ -60,7 +60,7 @@ def sentence(turn: SlowTurn, when: When, largest: int | None = None) -> str:
     words = [_part(part, when) for part in parts]
     if rest >= 0.0005:
         words.append(f"{seconds(rest)} in {'short' if largest is None else 'other'} waits")
-    lag = f" (sent {seconds(turn.lag)} late)" if turn.lag >= 0.05 * turn.ttft else ""
+    lag = f" (sent {seconds(turn.lag)} late)" if turn.lag > 0 and turn.lag >= 0.05 * turn.ttft else ""
     return f"{name(turn.attempt)}{lag}: {seconds(turn.ttft)} = {' + '.join(words)}"
 
 

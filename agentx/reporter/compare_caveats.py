@@ -14,6 +14,7 @@ from statistics import fmean
 from agentx.reporter.compare_figures import Measured, TurnKey
 from agentx.reporter.findings import CUT
 from agentx.reporter.halves import drifts, halves
+from agentx.reporter.text import share
 
 MIX_SHOWN, MIX_BREAKS = 0.0, 0.1  # share of the answered turns that one side alone answered
 ISL_SHOWN, ISL_BREAKS = 0.01, 0.05  # relative difference of the mean prompt
@@ -58,10 +59,6 @@ def result_caveats(a: Side, b: Side, paired: bool) -> tuple[Caveat, ...]:
     return (*found, *_fixed_time(a, b), *_otherwise(a, b), *_order(a, b))
 
 
-def percent(value: float) -> str:
-    return f"{value * 100:.1f} %"
-
-
 def each_run(a: Side, b: Side) -> Iterator[tuple[str, Measured]]:
     """(name for the reader, run) of all runs."""
     for side in (a, b):
@@ -96,16 +93,16 @@ def _mix(a: Side, b: Side) -> Iterator[Caveat]:
     """Turns that a run of one side answered, and not every run of both."""
     everywhere = a.every & b.every
     union = set().union(*(one.turns for _, one in each_run(a, b)))
-    share = 1 - len(everywhere) / len(union) if union else 0.0
-    if share > MIX_SHOWN:
+    other = 1 - len(everywhere) / len(union) if union else 0.0
+    if other > MIX_SHOWN:
         counts = ", ".join(f"{label} {len(one.turns)}" for label, one in each_run(a, b))
         yield Caveat(
             "mix",
             f"Other turns were answered: of {len(union)} in all, {len(everywhere)} in every run ({counts}). The ratio "
             "over all answered turns compares different work; the one over the same turns does not.",
-            share,
+            other,
             "share of turns",
-            share > MIX_BREAKS,
+            other > MIX_BREAKS,
         )
 
 
@@ -139,15 +136,15 @@ def _short(a: Side, b: Side) -> Iterator[Caveat]:
     if not any(shorter for shorter, _ in counts.values()):
         return
     first, second = _mean(a, _missing), _mean(b, _missing)
-    gap = 0.0 if first is None or second is None else second - first
+    gap = None if first is None or second is None else second - first
     told = ", ".join(f"{label} {shorter} of {of}" for label, (shorter, of) in counts.items())
     yield Caveat(
         "short_replies",
-        f"Replies were shorter than asked: {told}. Of the tokens asked for, {percent(first or 0)} did not come in "
-        f"{a.label}, {percent(second or 0)} in {b.label}.",
+        f"Replies were shorter than asked: {told}. Of the tokens asked for, {share(first)} did not come in "
+        f"{a.label}, {share(second)} in {b.label}.",
         gap,
         "share of asked tokens",
-        abs(gap) > SHORT_BREAKS,
+        gap is not None and abs(gap) > SHORT_BREAKS,
     )
 
 
@@ -162,8 +159,7 @@ def _errors(a: Side, b: Side) -> Iterator[Caveat]:
         size = max(first or 0.0, second or 0.0)
         yield Caveat(
             "errors",
-            f"Requests failed: {percent(first or 0)} of {a.label}, {percent(second or 0)} of {b.label}. Latencies are "
-            "of the others.",
+            f"Requests failed: {share(first)} of {a.label}, {share(second)} of {b.label}. Latencies are of the others.",
             size,
             "share of requests",
             size > ERRORS_BREAK,
@@ -207,14 +203,14 @@ def _warm(a: Side, b: Side) -> Iterator[Caveat]:
     for label, one in each_run(a, b):
         missing, ideal = one.metrics.reuse.missing_to_ideal, one.metrics.reuse.ideal
         if missing is not None and missing < 0 and ideal is not None and ideal.same_prompt:
-            share = -missing / ideal.same_prompt
+            above = -missing / ideal.same_prompt
             yield Caveat(
                 "warm",
                 f"{label}: {-missing:,d} tokens more were reused than this run's own prompts allow in the order they "
-                f"were sent ({percent(share)} of the prompts): a warm cache, or requests that overtook each other.",
-                share,
+                f"were sent ({share(above)} of the prompts): a warm cache, or requests that overtook each other.",
+                above,
                 "share of prompt tokens",
-                share > WARM_BREAKS,
+                above > WARM_BREAKS,
             )
 
 

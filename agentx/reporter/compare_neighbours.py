@@ -16,6 +16,7 @@ from agentx.errors import BadInput
 from agentx.reporter.compare_caveats import Caveat, Side
 from agentx.reporter.compare_conditions import flat
 from agentx.reporter.compare_figures import Measured, measured
+from agentx.reporter.text import share
 from agentx.results import SETTINGS, read_results
 
 MOST = 500  # folders that are looked at
@@ -152,7 +153,7 @@ def _value(name: str, value: float | None) -> str:
     if value is None:
         return "unknown"
     if name == "reuse_share":
-        return f"{value * 100:.1f} %"
+        return share(value)
     return f"{value:.3g}{' s' if name.endswith('seconds') else ''}"
 
 

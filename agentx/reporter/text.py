@@ -356,7 +356,12 @@ def tokens(count: int | None) -> str:
 
 
 def share(value: float | None) -> str:
-    return "unknown" if value is None else f"{value * 100:.1f} %"
+    """Something is never rounded to nothing, nor what is not all to all."""
+    if value is None:
+        return "unknown"
+    if 0 < value < 0.0005:
+        return "< 0.1 %"
+    return "> 99.9 %" if 0.9995 <= value < 1 else f"{value * 100:.1f} %"
 
 
 def _told(value: object) -> str:

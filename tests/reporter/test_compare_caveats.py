@@ -64,6 +64,21 @@ def test_short_replies(side, attempt):
     assert found["short_replies"].breaks
 
 
+def test_short_replies_of_a_side_that_tells_no_counts(side, attempt):
+    """Unknown is not 0 %, and no difference is made of it."""
+    silent = side("A", [attempt("a", n, cached=90, told=None, chunks=[(1.0, None), (2.0, None)]) for n in range(4)])
+    short = side("B", [attempt("a", n, cached=90, osl=2, told=1) for n in range(4)])
+    found = {one.kind: one for one in result_caveats(silent, short, True)}["short_replies"]
+    assert "unknown did not come in A, 50.0 % in B" in found.text
+    assert (found.size, found.breaks) == (None, False)
+
+
+def test_one_failure_of_many_is_not_nothing(side, attempt):
+    good = [attempt("a", n, sent=2.0 * n, cached=90) for n in range(2500)]
+    found = result_caveats(side("A", good), side("B", [*good, attempt("a", 9000, failed="http")]), True)
+    assert "Requests failed: 0.0 % of A, < 0.1 % of B" in found[0].text
+
+
 def test_errors_but_not_what_was_cut(side, attempt):
     good = [attempt("a", n, cached=90) for n in range(4)]
     (found,) = result_caveats(side("A", good), side("B", [*good, attempt("a", 9, failed="http")]), True)

@@ -123,3 +123,20 @@ def test_markdown_holds_the_same_tables(run, attempt):
     markdown = found.markdown()
     assert "| TTFT from sent, s | 1 | 1 | 1.00 |" in markdown
     assert markdown.count("### ") == found.text().count("\n\n") + 1
+
+
+@pytest.mark.parametrize(
+    ("value", "want"),
+    [
+        (None, "unknown"),
+        (0.0, "0.0 %"),
+        (1.0, "100.0 %"),
+        (0.0004, "< 0.1 %"),  # something is not nothing
+        (0.0005, "0.1 %"),
+        (0.9996, "> 99.9 %"),  # and not all is not all
+        (0.5, "50.0 %"),
+        (-0.25, "-25.0 %"),
+    ],
+)
+def test_a_share_is_never_rounded_to_nothing_or_all(value, want):
+    assert share(value) == want
