@@ -395,7 +395,7 @@ class Attempt:
     first: float | None = None
     last: float | None = None
     end: float | None = None
-    chunks: tuple[Chunk, ...] = ()
+    chunks: Sequence[Chunk] = ()
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     cached: Cached | None = None

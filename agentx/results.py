@@ -17,11 +17,12 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from itertools import chain, starmap
+from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol
 
-from agentx.core import Attempt, Cached, Chunk, Failure, Play, Sample
+from agentx.chunks import Chunks
+from agentx.core import Attempt, Cached, Failure, Play, Sample
 from agentx.errors import BadInput
 from agentx.frames import FrameReader, FrameWriter, Tear, open_for_reading
 
@@ -270,7 +271,7 @@ def _collect(frames: Iterator[tuple[str, dict[str, Any]]], path: Path) -> dict[s
                 end = body
             else:
                 unknown.append((kind, body))
-        except (TypeError, KeyError, ValueError) as error:
+        except (TypeError, KeyError, ValueError, OverflowError) as error:
             raise BadInput(f"a {kind} record is not whole: {error}", file=path) from None
     plays += _cut(begun, attempts)
     return {
@@ -322,16 +323,16 @@ def _plain(content: Any) -> Any:
         return {item.name: getattr(content, item.name) for item in fields(content)}
     if isinstance(content, Failure):
         return {"kind": content.kind, "message": content.message}
-    if isinstance(content, tuple):  # chunks, flat: microseconds and tokens in turn
+    if isinstance(content, tuple | Chunks):  # chunks, flat: microseconds and tokens in turn
         return [part for chunk in content for part in chunk]
     return dict(content) if isinstance(content, Mapping) else content
 
 
 def _attempt(body: dict[str, Any]) -> Attempt:
-    flat, cached, failure = body.get("chunks", ()), body.get("cached"), body.get("failure")
+    cached, failure = body.get("cached"), body.get("failure")
     told = {
         **body,
-        "chunks": tuple(starmap(Chunk, zip(flat[::2], flat[1::2], strict=True))),
+        "chunks": Chunks.read(body.get("chunks", ())),
         "cached": None if cached is None else Cached(**cached),
         "failure": None if failure is None else Failure(**failure),
     }

@@ -28,6 +28,7 @@ LEVEL = {unit: number for number, level in enumerate(LEVELS) for unit in level}
 UNIT_OF = {
     "trace_bodies": "trace",
     "trace_lines": "trace",
+    "chunks": "results",
     "kv_events": "results",
     "telemetry": "results",
     "prefix_tree": "reuse",

@@ -16,7 +16,7 @@ from agentx.reporter.losses import CAUSES, cause_name
 from agentx.reporter.reporting import Report
 from agentx.reporter.text import number, share
 from agentx.reporter.throughput import MEASURED
-from agentx.reporter.turns import turn_times
+from agentx.reporter.turns import TurnTimes
 from agentx.results import RunResults
 
 TIME = "seconds of the run"
@@ -36,7 +36,7 @@ def run_page(report: Report, run: RunResults) -> str:
         *_present("Reuse by groups of requests", _groups(report)),
         *_present("First token and prompt", _first_token(done)),
         *_present("Load through time", _load(seen)),
-        *_present("Latency", _latency(done)),
+        *_present("Latency", _latency(report.metrics.times)),
         Section("The report in full", f'<div class="wide"><pre>{escape(report.text())}</pre></div>'),
     ]
     about = report.about
@@ -238,8 +238,7 @@ def _load(seen: Through | None) -> str:
     return "".join(parts)
 
 
-def _latency(done: Sequence[Attempt]) -> str:
-    times = [turn_times(one) for one in done]
+def _latency(times: Sequence[TurnTimes]) -> str:
     samples = {
         "TTFT": sorted(one.ttft for one in times if one.ttft is not None),
         "latency": sorted(one.latency for one in times if one.latency is not None),

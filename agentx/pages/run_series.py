@@ -10,6 +10,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from agentx.core import Attempt
 from agentx.pages.charts import Bar
 from agentx.reporter.turns import arrivals, finished
@@ -48,7 +50,7 @@ def through(attempts: Sequence[Attempt]) -> Through | None:
     start = min(one.sent for one in attempts)
     width = max((max(ends) - start) / COLUMNS, 1e-6)
     reused: list[list[float] | None] = [None] * COLUMNS
-    rate, flying = [0.0] * COLUMNS, [0.0] * COLUMNS
+    flying = [0.0] * COLUMNS
 
     def column(at: float) -> int:
         return min(COLUMNS - 1, max(0, int((at - start) / width)))
@@ -58,16 +60,17 @@ def through(attempts: Sequence[Attempt]) -> Through | None:
             place = column(one.first)
             sums = reused[place] or [0.0] * len(TIERS)
             reused[place] = [a + b for a, b in zip(sums, parts, strict=True)]
-        came = arrivals(one)
-        for at, tokens in came.tokens if came is not None else ():
-            rate[column(at)] += tokens / width
         end = finished(one)
         if end is not None:
             for place in range(column(one.sent), column(end) + 1):
                 low, high = start + place * width, start + (place + 1) * width
                 flying[place] += max(0.0, min(end, high) - max(one.sent, low)) / width
+    rate = np.zeros(COLUMNS)
+    for part in arrivals(attempts):
+        places = ((part.at - start) / width).clip(0, COLUMNS - 1).astype(int)
+        np.add.at(rate, places, part.counts / width)
     columns = tuple(None if each is None else tuple(each) for each in reused)
-    return Through(start, width, columns, tuple(rate), tuple(flying))
+    return Through(start, width, columns, tuple(rate.tolist()), tuple(flying))
 
 
 def _parts(one: Attempt) -> tuple[float, ...] | None:

@@ -18,8 +18,8 @@ from agentx.reporter.findings import Finding, findings
 from agentx.reporter.losses import Losses, losses_of
 from agentx.reporter.metrics import Metrics, measure
 from agentx.reporter.spread import percentile
-from agentx.reporter.throughput import MEASURED, cached_tokens
-from agentx.reporter.turns import TurnTimes, turn_times
+from agentx.reporter.throughput import cached_tokens
+from agentx.reporter.turns import TurnTimes
 from agentx.results import RunResults
 
 TurnKey = tuple[str, int, int]  # session, play, turn
@@ -68,13 +68,8 @@ def measured(run: RunResults, price: float | None = None) -> Measured:
     """
     what, metrics = about(run), measure(run)
     doubtful = metrics.reuse.by_request.doubtful
-    done = (attempt for attempt in run.attempts if attempt.phase == MEASURED and attempt.ok)
-    turns = {
-        (attempt.session, attempt.play, attempt.turn): turn_times(
-            replace(attempt, cached=None) if doubtful else attempt
-        )
-        for attempt in done
-    }
+    times = (replace(one, attempt=replace(one.attempt, cached=None)) if doubtful else one for one in metrics.times)
+    turns = {(one.attempt.session, one.attempt.play, one.attempt.turn): one for one in times}
     name = run.folder.name or run.folder.resolve().name
     return Measured(name, run, what, metrics, findings(what, metrics), turns, cost_of(run, metrics, price))
 

@@ -210,8 +210,8 @@ def _differences(answered: Iterable[Attempt], told: Mapping[Key, Told]) -> list[
 def _times(answered: Sequence[Attempt], told: Mapping[Key, Told]) -> dict[str, tuple[float | None, float | None]]:
     """Medians in seconds, over the turns for which both sides tell."""
     pairs: dict[str, list[tuple[float, float]]] = {"ttft_p50_seconds": [], "latency_p50_seconds": []}
-    for attempt in answered:
-        was, now = told[attempt.session, attempt.turn], turn_times(attempt)
+    for now in turn_times(answered):
+        was = told[now.attempt.session, now.attempt.turn]
         for name, before, after in (
             ("ttft_p50_seconds", was.ttft, now.ttft),
             ("latency_p50_seconds", was.latency, now.latency),

@@ -58,8 +58,8 @@ def columns() -> list[str]:
 
 def rows(run: RunResults) -> Iterator[list[Cell]]:
     """A row for each attempt, in the order of their ends; None where it is not known."""
-    for one in run.attempts:
-        times, cached = turn_times(one) if one.ok else None, one.cached
+    for each in turn_times(run.attempts):
+        one, times, cached = each.attempt, each if each.attempt.ok else None, each.attempt.cached
         untold = one.extra.get(UNTOLD, ())
         yield [
             *(None if name in untold else getattr(one, name) for name in _PLAIN),

@@ -20,7 +20,7 @@ from agentx.reporter.findings import CUT
 from agentx.reporter.metrics import Metrics
 from agentx.reporter.spread import percentile
 from agentx.reporter.throughput import MEASURED
-from agentx.reporter.turns import TurnTimes, turn_times
+from agentx.reporter.turns import TurnTimes
 from agentx.results import RunResults
 
 PlayKey = tuple[str, int]
@@ -120,41 +120,48 @@ def slo_in(run: RunResults) -> Slo:
 def judge(run: RunResults, metrics: Metrics, slo: Slo) -> Judged:
     """The run against `slo`."""
     last = {(one.session, one.play, one.turn): one for one in run.attempts if one.phase == MEASURED}
-    measured = list(last.values())
+    times = {(one.attempt.session, one.attempt.play, one.attempt.turn): one for one in metrics.times}
+    answered = [times[key] for key, one in last.items() if one.failure is None]
+    failures = [one for one in last.values() if one.failure is not None]
     unsent = Counter[PlayKey]()
     for play in run.plays:
         if isinstance(count := play.extra.get("overdue"), int):
             unsent[play.session, play.play] += count
     window = metrics.throughput.window
     seconds = window.seconds if window is not None and window.seconds > 0 else None
-    goodput = goodput_of(measured, unsent, slo.turns, seconds)
-    verdicts = tuple(_verdict(one, measured, metrics, goodput) for one in slo.runs)
+    goodput = _goodput(answered, failures, unsent, slo.turns, seconds)
+    verdicts = tuple(_verdict(one, answered, metrics, goodput) for one in slo.runs)
     return Judged(goodput, verdicts)
 
 
-def goodput_of(
-    measured: Sequence[Attempt], unsent: Mapping[PlayKey, int], objectives: tuple[Objective, ...], seconds: float | None
+def _goodput(
+    answered: Sequence[TurnTimes],
+    failures: Sequence[Attempt],
+    unsent: Mapping[PlayKey, int],
+    objectives: tuple[Objective, ...],
+    seconds: float | None,
 ) -> Goodput:
-    """`measured`: the last attempt of each turn; `unsent`: turns of a play that were due and not sent."""
-    counts, missed_by = Counter[str](), Counter[str]()
+    """`answered`, `failures`: the last attempt of each turn; `unsent`: turns of a play that were due and not sent."""
+    missed_by = Counter[str]()
+    cut = sum(one.failure is not None and one.failure.kind == CUT for one in failures)
     plays: dict[PlayKey, set[bool | None]] = {key: {False} for key, count in unsent.items() if count}
-    for attempt in measured:
-        if attempt.failure is not None:
-            counts["cut" if attempt.failure.kind == CUT else "failed"] += 1
-        held = dict(_held(attempt, objectives))
+    for one in failures:
+        plays.setdefault((one.session, one.play), set()).add(False)
+    verdicts = Counter[bool | None]()
+    for times in answered:
+        held = dict(_held(times, objectives))
         missed_by.update(name for name, one in held.items() if one is False)
-        verdict = False if attempt.failure or False in held.values() else None if None in held.values() else True
-        counts["met"] += verdict is True
-        counts["unknown"] += verdict is None
-        plays.setdefault((attempt.session, attempt.play), set()).add(verdict)
+        verdict = False if False in held.values() else None if None in held.values() else True
+        verdicts[verdict] += 1
+        plays.setdefault((times.attempt.session, times.attempt.play), set()).add(verdict)
     waiting = sum(unsent.values())
     return Goodput(
         objectives=objectives,
-        due=len(measured) + waiting,
-        met=counts["met"],
-        unknown=counts["unknown"],
-        failed=counts["failed"],
-        cut=counts["cut"],
+        due=len(answered) + len(failures) + waiting,
+        met=verdicts[True],
+        unknown=verdicts[None],
+        failed=len(failures) - cut,
+        cut=cut,
         unsent=waiting,
         missed_by={one.name: missed_by[one.name] for one in objectives},
         plays=len(plays),
@@ -164,11 +171,8 @@ def goodput_of(
     )
 
 
-def _held(attempt: Attempt, objectives: Sequence[Objective]) -> Iterator[tuple[str, bool | None]]:
+def _held(times: TurnTimes, objectives: Sequence[Objective]) -> Iterator[tuple[str, bool | None]]:
     """(objective, whether an answered turn meets it; None: the server did not tell)."""
-    if attempt.failure is not None:
-        return
-    times = turn_times(attempt)
     for one in objectives:
         value = _of_turn(one.name, times)
         if value is None and one.name == "tpot" and times.tokens is not None:
@@ -182,12 +186,12 @@ def _of_turn(name: str, times: TurnTimes) -> float | None:
     return found
 
 
-def _verdict(one: Objective, measured: Sequence[Attempt], metrics: Metrics, goodput: Goodput) -> Verdict:
+def _verdict(one: Objective, answered: Sequence[TurnTimes], metrics: Metrics, goodput: Goodput) -> Verdict:
     figure, _, how = one.name.rpartition("_")
     if figure in TURN and how in STATISTICS:
-        return _of_times(one, figure, how, measured, goodput.unanswered)
+        return _of_times(one, figure, how, answered, goodput.unanswered)
     if figure == "interactivity":
-        slow = _of_times(one, "tpot", how, measured, goodput.unanswered)
+        slow = _of_times(one, "tpot", how, answered, goodput.unanswered)
         rate = 0.0 if slow.endless else 1 / slow.value if slow.value else None
         return Verdict(one, rate)
     if figure == "job_latency":
@@ -217,9 +221,9 @@ def _of_run(name: str, metrics: Metrics, goodput: Goodput) -> float | None:
     return known[name]
 
 
-def _of_times(one: Objective, figure: str, how: str, measured: Sequence[Attempt], unanswered: int) -> Verdict:
+def _of_times(one: Objective, figure: str, how: str, answered: Sequence[TurnTimes], unanswered: int) -> Verdict:
     """A statistic of a time of turns. Answered turns that do not have it are left out, as in the report."""
-    values = (_of_turn(figure, turn_times(attempt)) for attempt in measured if attempt.failure is None)
+    values = (_of_turn(figure, times) for times in answered)
     known = sorted(value for value in values if value is not None)
     if how == "mean":
         return Verdict(one, math.fsum(known) / len(known) if known else None, endless=not known and unanswered > 0)

@@ -10,6 +10,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from agentx.core import Attempt
 from agentx.reporter.acceptance import Acceptance, acceptance_of
 from agentx.reporter.client import Adjustments, Client, adjustments_of, client_of
@@ -17,9 +19,9 @@ from agentx.reporter.halves import drifts, halves
 from agentx.reporter.jobs import Jobs, jobs_of
 from agentx.reporter.observed import Reuse, reuse
 from agentx.reporter.server_counters import counters_of
-from agentx.reporter.spread import Rates, Spread, rates, spread
+from agentx.reporter.spread import Rates, Spread, rates, spread, spread_of
 from agentx.reporter.throughput import MEASURED, Throughput, Window, throughput, window_of
-from agentx.reporter.turns import TurnTimes, chunk_gaps, mean_in_flight, tokens_have_own_times, turn_times
+from agentx.reporter.turns import Gaps, TurnTimes, chunk_gaps, mean_in_flight, turn_times
 from agentx.results import Books, RunResults
 
 
@@ -85,9 +87,11 @@ class Metrics:
     """Every figure of one run. `attempts` measured ones, of which `completed` were answered.
 
     `in_flight` of them at a time, on average over the window; None without one of some length. `drifts`: what changed
-    from the first half of the plan's window to the second, as a ratio; empty where the plan has none.
+    from the first half of the plan's window to the second, as a ratio; empty where the plan has none. `times` of the
+    completed ones.
     """
 
+    times: Sequence[TurnTimes]
     attempts: int
     completed: int
     sessions: int
@@ -111,11 +115,12 @@ def measure(run: RunResults) -> Metrics:
     """All figures. Reads the trace for the ideal reuse, and does without it when it is gone."""
     measured = [attempt for attempt in run.attempts if attempt.phase == MEASURED]
     done = [attempt for attempt in measured if attempt.ok]
-    times = [turn_times(attempt) for attempt in done]
+    times = turn_times(done)
     window = window_of(run, measured)
     others = Counter(attempt.phase for attempt in run.attempts if attempt.phase != MEASURED)
     latency, reused = _latency(times, measured), reuse(run, measured, counters_of(run, measured))
     return Metrics(
+        times=times,
         attempts=len(measured),
         completed=len(done),
         sessions=len({attempt.session for attempt in measured}),
@@ -146,7 +151,7 @@ def _drifts(run: RunResults, window: Window | None) -> Mapping[str, float]:
 
 def _latency(times: Sequence[TurnTimes], measured: Sequence[Attempt]) -> Latency:
     tpot = _spread(times, lambda one: one.tpot)
-    alone = [one for one in times if tokens_have_own_times(one.attempt)]
+    every, alone = chunk_gaps([one.attempt for one in times])
     return Latency(
         ttft=_spread(times, lambda one: one.ttft),
         ttft_from_due=_spread(times, lambda one: one.ttft_from_due),
@@ -154,7 +159,7 @@ def _latency(times: Sequence[TurnTimes], measured: Sequence[Attempt]) -> Latency
         tpot_estimated=sum(one.tpot_estimated for one in times),
         tpot_missing=len(times) - (tpot.n if tpot else 0),
         inter_token=_gaps(alone),
-        inter_chunk=_gaps(times),
+        inter_chunk=_gaps(every),
         latency=_spread(times, lambda one: one.latency),
         latency_from_due=_spread(times, lambda one: one.latency_from_due),
         lag=spread((attempt.session, attempt.lag) for attempt in measured),
@@ -168,8 +173,8 @@ def _spread(times: Sequence[TurnTimes], figure: Callable[[TurnTimes], float | No
     return spread((one.attempt.session, value) for one in times if (value := figure(one)) is not None)
 
 
-def _gaps(times: Sequence[TurnTimes]) -> Spread | None:
-    return spread((one.attempt.session, gap) for one in times for gap in chunk_gaps(one.attempt))
+def _gaps(gaps: Gaps) -> Spread | None:
+    return spread_of(np.sort(gaps.values).tolist(), gaps.sessions)
 
 
 def _client_less_server(one: TurnTimes) -> float | None:

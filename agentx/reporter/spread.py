@@ -42,12 +42,16 @@ def percentile(ordered: Sequence[float], percent: float) -> float:
 def spread(values: Iterable[tuple[str, float]]) -> Spread | None:
     """The spread of (session, value) pairs; None when there are none."""
     pairs = list(values)
-    if not pairs:
+    return spread_of(sorted(value for _, value in pairs), len({session for session, _ in pairs}))
+
+
+def spread_of(ordered: Sequence[float], sessions: int) -> Spread | None:
+    """The spread of ascending values that came from so many sessions; None when there are none."""
+    if not ordered:
         return None
-    ordered = sorted(value for _, value in pairs)
     return Spread(
         n=len(ordered),
-        sessions=len({session for session, _ in pairs}),
+        sessions=sessions,
         percentiles=tuple(percentile(ordered, percent) for percent in PERCENTILES),
         mean=math.fsum(ordered) / len(ordered),
         minimum=ordered[0],

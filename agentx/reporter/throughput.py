@@ -101,15 +101,20 @@ def throughput(
     """
     target = run.settings.get("target") or {}
     urls, gpus = target.get("urls"), target.get("gpus")
+    start, stop = (window.start, window.stop) if window else (math.inf, -math.inf)
     active = [attempt for attempt in run.attempts if window and _overlaps(attempt, window)]
-    came = [arrivals(attempt) for attempt in active]
-    inside = [one.between(window.start, window.stop) if one and window else None for one in came]
+    inside: list[float | None] = []
+    estimated = 0
+    for part in arrivals(active):
+        came = zip(part.between(start, stop).tolist(), part.known.tolist(), strict=True)
+        inside += [tokens if known else None for tokens, known in came]
+        estimated += int((part.known & ~part.exact).sum())
     return Throughput(
         window=window,
         emitted=_emitted(active, inside, window, trust_cached),
         completed=_completed([attempt for attempt in measured if attempt.ok], trust_cached),
         drained=sum(window is not None and one.ok and (one.end or 0.0) > window.stop for one in measured),
-        estimated=sum(one is not None and not one.exact for one in came),
+        estimated=estimated,
         failed_output=math.fsum(tokens or 0.0 for tokens, one in zip(inside, active, strict=True) if not one.ok),
         servers=len(urls) if isinstance(urls, list | tuple) and urls else 1,
         gpus=gpus if isinstance(gpus, int) and gpus > 0 else None,

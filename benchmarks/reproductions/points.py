@@ -176,7 +176,7 @@ def figures_of(run: RunResults) -> Figures:
     output, computed, cached = (
         emitted.per_second(amount) or 0.0 for amount in (emitted.output, emitted.input_computed, emitted.input_cached)
     )
-    times = [turn_times(attempt) for attempt in done]
+    times = turn_times(done)
     figures = {
         "requests": float(len(done)),
         "output": output / gpus,

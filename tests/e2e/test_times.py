@@ -17,7 +17,7 @@ from agentx.core import Gap, Header, Output, Piece, Prompt, Segment, Session, Tu
 from agentx.replayer.client import open_session
 from agentx.replayer.plan import load_plan
 from agentx.replayer.run import areplay
-from agentx.reporter.turns import chunk_gaps, tokens_have_own_times, tpot, turn_times
+from agentx.reporter.turns import chunk_gaps, turn_times
 from agentx.trace import TraceWriter
 
 PAUSE = 0.01  # s between events: more than the time of one read
@@ -101,7 +101,7 @@ async def test_every_time_lies_between_what_the_server_did_before_and_behind_it(
         assert [chunk.tokens for chunk in attempt.chunks] == [1, 1, 1]
         assert attempt.chunks[0].micros == round((attempt.first - attempt.sent) * 1e6)
         assert attempt.chunks[-1].micros == round((attempt.last - attempt.sent) * 1e6)
-        times = turn_times(attempt)
+        (times,) = turn_times([attempt])
         assert times.ttft == attempt.first - attempt.sent
         assert times.ttft_from_due == attempt.first - attempt.due >= times.ttft
 
@@ -121,18 +121,18 @@ async def test_the_first_token_is_not_the_role(replayed):
 async def test_tokens_that_came_alone_have_inter_token_times(replayed):
     attempts, _ = await replayed(1, 1, 1, 1)
     for attempt in attempts:
-        assert tokens_have_own_times(attempt)
-        gaps = chunk_gaps(attempt)
+        gaps = chunk_gaps([attempt])[1].values
         assert len(gaps) == 3
-        assert tpot(attempt) == (pytest.approx(sum(gaps) / 3, abs=1e-5), False)
+        (times,) = turn_times([attempt])
+        assert (times.tpot, times.tpot_estimated) == (pytest.approx(sum(gaps) / 3, abs=1e-5), False)
 
 
 async def test_tokens_that_came_together_have_none_and_tpot_is_by_their_counts(replayed):
     attempts, _ = await replayed(1, 3, 2)
     for attempt in attempts:
-        assert not tokens_have_own_times(attempt)
-        pace, estimated = tpot(attempt)
-        assert (pace, estimated) == (pytest.approx((attempt.last - attempt.first) / 5), False)
+        assert len(chunk_gaps([attempt])[1].values) == 0
+        (times,) = turn_times([attempt])
+        assert (times.tpot, times.tpot_estimated) == (pytest.approx((attempt.last - attempt.first) / 5), False)
         assert [later.micros > earlier.micros for earlier, later in itertools.pairwise(attempt.chunks)] == [True] * 2
 
 
