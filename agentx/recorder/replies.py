@@ -18,6 +18,7 @@ from agentx.recorder.capture_reader import Chunk, Exchange
 from agentx.recorder.decoding import Undecodable, decoded
 from agentx.wire.sse import SseParser
 
+MOST_TOKENS = 1 << 30
 _ERROR_KIND = re.compile(r"[a-z]{1,20}(_[a-z]{1,20}){0,3}\Z")
 
 
@@ -334,7 +335,8 @@ def _response_call(entry: Mapping[str, Any]) -> ToolCall:
 
 
 def _count(value: Any) -> int | None:
-    return value if type(value) is int and value >= 0 else None
+    """A number of tokens; one that no prompt can have is as good as none."""
+    return value if type(value) is int and 0 <= value <= MOST_TOKENS else None
 
 
 def _usage(wire: str, told: Mapping[str, Any]) -> Usage:

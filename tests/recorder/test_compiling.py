@@ -347,6 +347,15 @@ def test_usage_that_contradicts_itself_never_breaks_a_trace(maker: Maker, tmp_pa
     assert any("cut at its end" in what for what in done.books.notes)
 
 
+@pytest.mark.parametrize("count", [-1, 10**13, 10**25, 1e999, "9", True])
+def test_usage_that_is_no_number_of_tokens_is_as_none(maker: Maker, tmp_path: Path, count: Any) -> None:
+    """One reply's nonsense does not cost the whole capture."""
+    maker.exchange(0, chat([user("one")]), chat_reply("first", count, count))
+    (session,), _, _ = maker.compile()
+    assert session.turns[0].extra["estimated"] == ["isl", "osl"]
+    assert lint(tmp_path / "b.trace").errors == 0
+
+
 def test_reasoning_comes_first_and_leaves_the_history(maker: Maker) -> None:
     """R16's neighbour: 30 of 40 tokens are reasoning; the next prompt holds the other ten."""
     talk = [user("think")]
