@@ -109,7 +109,8 @@ def _call(wire: str, request: Mapping[str, Any], memo: Memo[tuple[Item, ...]]) -
     if not items and not previous:
         raise NotACall("it has no prompt")
     model = request.get("model")
-    sampling = {key: request[key] for key in _SAMPLING if isinstance(request.get(key), int | float)}
+    given = ((key, request.get(key)) for key in _SAMPLING)  # of these what is finite, and exact in every reader
+    sampling = {key: value for key, value in given if type(value) in (int, float) and abs(value) < 1 << 53}
     return Call(
         model if isinstance(model, str) else "",
         tuple(items),

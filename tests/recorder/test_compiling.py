@@ -347,6 +347,13 @@ def test_usage_that_contradicts_itself_never_breaks_a_trace(maker: Maker, tmp_pa
     assert any("cut at its end" in what for what in done.books.notes)
 
 
+@pytest.mark.parametrize("value", [10**30, -(10**20), float("inf"), float("nan"), True, "0.5", None])
+def test_a_sampling_parameter_that_is_no_usable_number_is_left_out(maker: Maker, value: Any) -> None:
+    maker.exchange(0, chat([user("one")], max_tokens=9, top_k=value), chat_reply("first", 10, 2))
+    (session,), _, _ = maker.compile()
+    assert session.turns[0].sampling == {"max_tokens": 9}
+
+
 @pytest.mark.parametrize("count", [-1, 10**13, 10**25, 1e999, "9", True])
 def test_usage_that_is_no_number_of_tokens_is_as_none(maker: Maker, tmp_path: Path, count: Any) -> None:
     """One reply's nonsense does not cost the whole capture."""
