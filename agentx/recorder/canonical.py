@@ -109,10 +109,8 @@ def _call(wire: str, request: Mapping[str, Any], memo: Memo[tuple[Item, ...]]) -
     if not items and not previous:
         raise NotACall("it has no prompt")
     model = request.get("model")
-    given = [(key, request.get(key)) for key in _SAMPLING]  # of these what is finite, and exact in every reader
-    sampling = {
-        key: n for key, n in given if isinstance(n, int | float) and not isinstance(n, bool) and abs(n) < 1 << 53
-    }
+    given = {key: n for key in _SAMPLING if isinstance(n := request.get(key), float) or type(n) is int}
+    sampling = {key: n for key, n in given.items() if abs(n) < 1 << 53}  # finite, and exact in every reader
     return Call(
         model if isinstance(model, str) else "",
         tuple(items),
