@@ -19,6 +19,7 @@ def told(settings: EngineSettings) -> dict[str, object]:
         "max_running_requests": settings.scheduler.max_running,
         "max_queued_requests": settings.scheduler.queue,
         "chunked_prefill_size": settings.scheduler.chunk,
+        "max_prefill_tokens": settings.scheduler.max_prefill,
         "schedule_policy": settings.scheduler.policy,
         "radix_eviction_policy": settings.cache.policy,
         "enable_hierarchical_cache": settings.cache.host.tokens > 0,

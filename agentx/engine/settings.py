@@ -83,6 +83,11 @@ class Acceptance(Strict):
     tokens: Literal["fixed", "real-draft-token"] = "fixed"
 
 
+def ahead(steps: int, draft_tokens: int) -> int:
+    """Tokens that speculation allocates ahead: twice the longest draft (SGLang's overlap double buffer)."""
+    return 2 * max(steps, draft_tokens)
+
+
 class Speculation(Strict):
     """Simulated speculative decoding: no draft is computed, only how many tokens each step accepts is drawn."""
 
@@ -100,9 +105,8 @@ class Speculation(Strict):
 
     @property
     def reserve(self) -> int:
-        """Tokens that a request has allocated ahead of what is committed, in each decode step (twice the longest
-        draft: SGLang's overlap double buffer)."""
-        return 0 if self.algorithm is None else 2 * max(self.steps, self.draft_tokens)
+        """Tokens that a request has allocated ahead of what is committed, in each decode step."""
+        return 0 if self.algorithm is None else ahead(self.steps, self.draft_tokens)
 
     @pydantic.model_validator(mode="before")
     @classmethod

@@ -28,6 +28,7 @@ _TOLD = (  # fields of SGLang's /server_info that say what was measured
     "max_running_requests",
     "max_queued_requests",
     "chunked_prefill_size",
+    "max_prefill_tokens",
     "schedule_policy",
     "radix_eviction_policy",
     "disable_radix_cache",

@@ -27,6 +27,7 @@ from agentx.results import RunResults
 if TYPE_CHECKING:
     from agentx.reporter.block_removers import Prompt
     from agentx.reporter.losses_graves import Grave
+    from agentx.reporter.losses_serving import Limits
     from agentx.reporter.losses_shadow import Found, Pool, Request, StandIns
     from agentx.reuse_template import Template
     from agentx.wire.messages import Shape
@@ -282,7 +283,25 @@ def pool_facts(run: RunResults) -> dict[str, Any] | None:
         "host": held if tiered and held else 0,
         "write": write,
         "bigram": bool(cache.get("bigram", eagle)),
+        "limits": _limits(server),
     }
+
+
+def _limits(server: Mapping[str, Any]) -> Limits:
+    """Of the server's batches; what it does not tell is SGLang's default, or no limit."""
+    from agentx.engine.settings import ahead
+    from agentx.reporter.losses_serving import Limits
+
+    told = {
+        "chunk": server.get("chunked_prefill_size"),
+        "inputs": server.get("max_prefill_tokens"),
+        "running": server.get("max_running_requests"),
+    }
+    limits = Limits(**{name: value for name, value in told.items() if isinstance(value, int) and value > 0})
+    if not server.get("speculative_algorithm"):
+        return limits
+    steps, drafts = server.get("speculative_num_steps"), server.get("speculative_num_draft_tokens")
+    return replace(limits, ahead=ahead(steps or 0, drafts or 0))
 
 
 def _host_gauge(run: RunResults) -> int | None:

@@ -1,35 +1,38 @@
 """The run again through two caches of the embedded engine: one without limits, one with the server's own pool.
 
 Tokens are stand-ins: four bytes by the identity of a token, so that prompts share exactly what they shared when they
-were sent, the chat template included. A prompt can be found from its first token on, its reply from the end on. What a
-prompt finds is asked of the unlimited cache when the request is sent, and of the limited one when it left the queue
-(where the server tells how long it waited; else when it was sent).
+were sent, the chat template included. The unlimited cache is asked what it has of a prompt when that is sent; it has
+what others had the first token of. The limited one is used as the server used its own, at the times that the run tells:
+`losses_moments.py` has those, `losses_serving.py` what a server does.
 """
 
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache as made_once
 from functools import partial
+from itertools import chain, count
 
 import numpy as np
 
 from agentx.content import Salting
 from agentx.core import Attempt, Piece, Session
 from agentx.engine.host import HostedCache
-from agentx.engine.nodes import Lease
 from agentx.engine.radix import RadixCache
 from agentx.reporter.losses_graves import Grave, Graves
+from agentx.reporter.losses_moments import moments_of
+from agentx.reporter.losses_serving import Limits, Served, Serving
 from agentx.reporter.turns import reply_tokens
 from agentx.reuse_template import Frames, Span, Template, marker_span
+from agentx.run_replies import owned
 from agentx.wire.history import introduced
 from agentx.wire.messages import Shape, arranged
 from agentx.wire.tooltext import definitions
 
 UNLIMITED = 1 << 60
+NO_LIMITS = Limits()
 _STRIDE = np.uint32(2654435761)  # odd, so that positions of a stream stay apart
 
 
@@ -43,6 +46,7 @@ class Pool:
     host: int = 0
     write: str = "write_through"
     bigram: bool = False
+    limits: Limits = NO_LIMITS
 
     def cache(self, graves: Graves) -> RadixCache:
         if not self.host:
@@ -72,35 +76,6 @@ class Found:
 
 Make = Callable[[], bytes]  # a prompt's ids: made when it is sent, forgotten when it is over
 Request = tuple[Attempt, Make, bytes]  # and its namespace
-
-
-@dataclass(slots=True)
-class _Request:
-    attempt: Attempt
-    make: Make
-    namespace: bytes
-    ids: bytes = b""
-    found: Found = field(default_factory=Found)
-    lease: Lease | None = None
-
-    @property
-    def length(self) -> int:
-        return len(self.ids) // 4
-
-    def moments(self) -> Iterator[tuple[float, int]]:
-        """(when, which step): sent, admitted, first token, over. What ends at a moment is there for what begins."""
-        attempt = self.attempt
-        yield attempt.sent, 2
-        first = attempt.first if attempt.first is not None else attempt.end
-        admitted = attempt.sent + (attempt.queue_seconds or 0.0)
-        if first is None:
-            yield admitted, 3
-            return
-        admitted = min(admitted, max(attempt.sent, first))
-        first = max(first, math.nextafter(admitted, math.inf))
-        yield admitted, 3
-        yield first, 0
-        yield max(first, attempt.end or first), 1
 
 
 class StandIns:
@@ -148,72 +123,66 @@ class Shadow:
     def __init__(self, page: int, pool: Pool | None, *, pool_alone: bool = False) -> None:
         self._all = None if pool_alone else RadixCache(UNLIMITED, page)
         self._graves = Graves()
-        self._limited = None if pool is None else pool.cache(self._graves)
+        self._limited = None if pool is None else Serving(pool.cache(self._graves), pool.limits)
 
     def play(self, requests: Sequence[Request], stand_ins: StandIns) -> list[Found]:
         """(attempt, its ids, namespace) of each request that the server took -> what each found."""
-        made = [_Request(*request) for request in requests]
-        steps = (self._computed, self._over, self._sent, self._admitted)
-        events = ((at, step, number) for number, one in enumerate(made) for at, step in one.moments())
-        for at, step, number in sorted(events):
+        moments = moments_of([attempt for attempt, _, _ in requests])
+        made = [
+            Served(attempt, each, make, name, partial(stand_ins.stretch, ("reply", number), 0))
+            for number, ((attempt, make, name), each) in enumerate(zip(requests, moments, strict=True))
+        ]
+        found = [Found() for _ in made]
+        steps = (self._computed, self._over, self._sent, self._arrived, self._admitted)
+        for at, step, _, number in sorted(chain.from_iterable(map(_moves, made, count()))):
             self._graves.working(at, number)
-            steps[step](made[number], number, stand_ins)
-        return [one.found for one in made]
+            steps[step](made[number], found[number], at)
+        return found
 
-    def _sent(self, one: _Request, number: int, stand_ins: StandIns) -> None:
+    def _sent(self, one: Served, found: Found, at: float) -> None:
         one.ids = one.make()
         if self._all is not None:
-            one.found.computed = self._all.match(one.ids, one.length - 1, one.namespace).device
+            found.computed = self._all.match(one.ids, one.length - 1, one.namespace).device
 
-    def _admitted(self, one: _Request, number: int, stand_ins: StandIns) -> None:
-        cache = self._limited
-        if cache is None:
+    def _arrived(self, one: Served, found: Found, at: float) -> None:
+        if self._limited is not None:
+            self._limited.arrived(one, at)
+
+    def _admitted(self, one: Served, found: Found, at: float) -> None:
+        if self._limited is None:
             return
-        match = cache.match(one.ids, one.length - 1, one.namespace)
-        held = match.device + match.host
-        one.found.held = held
+        found.held, found.given = self._limited.admit(one, at)
         if self._all is not None:
-            one.found.lost = tuple(self._graves.of(one.ids, held, one.found.computed))
-        one.lease, one.found.given = _opened(cache, one)
+            found.lost = tuple(self._graves.of(one.ids, found.held, found.computed))
 
-    def _computed(self, one: _Request, number: int, stand_ins: StandIns) -> None:
+    def _computed(self, one: Served, found: Found, at: float) -> None:
         if self._all is not None:
-            everything, _ = _opened(self._all, one)
-            if everything is not None:
-                self._all.checkpoint(everything, one.length)
-                self._all.release(everything)
-        cache = self._limited
-        if cache is None:
-            return
-        if one.lease is None:  # there was no room when it was admitted: it waited
-            one.lease, _ = _opened(cache, one)
-        if one.lease is not None:
-            cache.checkpoint(one.lease, one.length)
-            cache.settle()
+            match = self._all.match(one.ids, one.length - 1, one.namespace)
+            lease, _ = self._all.open(one.ids, one.namespace, match)
+            self._all.extend(lease, one.length)
+            self._all.checkpoint(lease, one.length)
+            self._all.release(lease)
+        if self._limited is not None:
+            self._limited.computed(one, at)
 
-    def _over(self, one: _Request, number: int, stand_ins: StandIns) -> None:
-        cache, lease, length = self._limited, one.lease, one.length
-        one.ids, one.lease = b"", None
-        if cache is None or lease is None:
-            return
-        reply = max(0, (reply_tokens(one.attempt) or 0) - 1)  # the last token is never computed
-        if one.attempt.ok and reply and cache.make_room(cache.ceil(length + reply) - cache.ceil(length)):
-            lease.ids += stand_ins.stretch(("reply", number), 0, reply)
-            cache.extend(lease, length + reply)
-            cache.checkpoint(lease, length + reply)
-        cache.release(lease)
-        cache.settle()
+    def _over(self, one: Served, found: Found, at: float) -> None:
+        if self._limited is not None:
+            tokens = reply_tokens(one.attempt) if one.attempt.ok else None
+            kept = owned(tokens, one.attempt.extra.get("spec")) if tokens else 0
+            self._limited.over(one, at, one.reply(kept))
+        one.ids = b""
 
 
-def _opened(cache: RadixCache, one: _Request) -> tuple[Lease | None, int]:
-    """A lease with room for the whole prompt (None when the running ones leave none), and what the cache gave of it."""
-    match = cache.match(one.ids, one.length - 1, one.namespace)
-    lease, loaded = cache.open(one.ids, one.namespace, match)
-    if not cache.make_room(cache.ceil(one.length) - cache.ceil(lease.allocated)):
-        cache.release(lease)
-        return None, match.device + loaded
-    cache.extend(lease, one.length)
-    return lease, match.device + loaded
+def _moves(one: Served, number: int) -> Iterator[tuple[float, int, tuple[float, float], int]]:
+    """(when, which step, in which order, whose). What ends at a moment is there for what begins."""
+    each = one.moments
+    order = round(each.admitted, 3), each.sent  # first come, first served
+    yield each.sent, 2, order, number
+    yield each.queued, 3, order, number
+    yield each.admitted, 4, order, number
+    if each.first is not None and each.over is not None:
+        yield each.first, 0, order, number
+        yield each.over, 1, order, number
 
 
 def requests_of(

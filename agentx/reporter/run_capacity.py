@@ -8,7 +8,7 @@ it adds: about the larger of the two under write_through, their sum under write_
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,15 +63,17 @@ def run_capacity(run: RunResults, ideal: Ideal | None, losses: Losses) -> RunCap
         facts.get("host"),
         facts.get("write") if facts.get("host") else None,
         Memory(per_token, ranks) if isinstance(per_token, int) and isinstance(ranks, int) else None,
-        _engine(run, losses.sent, ideal),
+        _engine(run, losses.sent, ideal, facts),
     )
 
 
-def _engine(run: RunResults, sent: Sequence[Attempt], ideal: Ideal) -> tuple[tuple[int, float], ...]:
+def _engine(
+    run: RunResults, sent: Sequence[Attempt], ideal: Ideal, facts: Mapping[str, Any]
+) -> tuple[tuple[int, float], ...]:
     prompts = sum(attempt.prompt_tokens or attempt.isl for attempt in sent)
     if not sent or not prompts or prompts > ENOUGH or run.addresses > 1:
         return ()
-    from agentx.reporter.losses_shadow import Pool, Shadow  # numpy: only when it is wanted
+    from agentx.reporter.losses_shadow import NO_LIMITS, Pool, Shadow  # numpy: only when it is wanted
 
     try:
         requests, stand_ins = resent(run, sent, ideal, keep=True)  # ENOUGH tokens of four bytes each
@@ -79,7 +81,8 @@ def _engine(run: RunResults, sent: Sequence[Attempt], ideal: Ideal) -> tuple[tup
         return ()
     points = []
     for size in capacities(ideal.curve, _at_one_time(sent)):
-        found = Shadow(ideal.page, Pool(size, ideal.page), pool_alone=True).play(requests, stand_ins)
+        pool = Pool(size, ideal.page, limits=facts.get("limits", NO_LIMITS))
+        found = Shadow(ideal.page, pool, pool_alone=True).play(requests, stand_ins)
         given = sum(
             min(each.given or 0, (one.prompt_tokens or one.isl) - 1) for one, each in zip(sent, found, strict=True)
         )
