@@ -16,6 +16,7 @@ from hashlib import blake2b
 from typing import Any
 
 from agentx.core import Layer
+from agentx.recorder.canonical_json import clean, key_of, strings
 from agentx.recorder.identity import body_ids
 from agentx.recorder.memo import Memo
 
@@ -30,11 +31,11 @@ RULES = (
     "arguments of tool calls are compared as they are written in chat and responses, parsed in messages",
     "calls in responses that follow an assistant's message or call are of the same message",
     "images and files are compared by a digest of their data",
-    "a prompt of text or token ids is cut into blocks of 256 characters or 64 ids",
+    "a prompt of text or ids is cut into blocks of 256 characters or 64 ids, from the end of what it goes on from",
 )
 TEXT_BLOCK, ID_BLOCK = 256, 64
+TEXT, IDS, REPLY = b"text:", b"ids:", b"reply:"  # how the keys of parts of plain prompts begin
 IMAGE_WEIGHT = 6000  # bytes of text that an image or file is taken for when tokens are split by bytes
-_VOLATILE = frozenset({"cache_control", "signature", "encrypted_content"})
 _BINARY = frozenset({"image", "image_url", "input_image", "input_audio", "file", "input_file", "document"})
 _REASONING = frozenset({"thinking", "redacted_thinking", "reasoning"})
 _BILLING = re.compile(r"(?<=\bcch=)[0-9a-zA-Z]+")
@@ -130,34 +131,6 @@ def _load(parts: Sequence[bytes], memo: Memo[tuple[Item, ...]]) -> dict[str, Any
     return value
 
 
-# --- canonical JSON ----------------------------------------------------------------------------------------------
-
-
-def clean(value: Any) -> Any:
-    """`value` without what does not count."""
-    if isinstance(value, dict):
-        kept = {key: clean(item) for key, item in value.items() if key not in _VOLATILE}
-        return {key: item for key, item in kept.items() if item is not None and item != []}
-    if isinstance(value, list):
-        return [clean(item) for item in value]
-    return value
-
-
-def _key(value: Any) -> bytes:
-    return json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
-
-
-def _strings(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict):
-        for item in value.values():
-            yield from _strings(item)
-    elif isinstance(value, list):
-        for item in value:
-            yield from _strings(item)
-
-
 def _first(request: Mapping[str, Any], *names: str) -> Any:
     return next((request[name] for name in names if request.get(name) is not None), None)
 
@@ -172,7 +145,7 @@ def _tools(request: Mapping[str, Any], memo: Memo[tuple[Item, ...]]) -> Iterator
 
 
 def _tool(tool: Any) -> tuple[Item, ...]:
-    key = _key(clean(tool))
+    key = key_of(clean(tool))
     return (Item("tools", b"tool:" + key, len(key), (key.decode("utf-8", "replace"),)),)
 
 
@@ -206,7 +179,7 @@ def _block(block: dict[str, Any]) -> dict[str, Any]:
     if kind == "tool_use":
         return {"type": kind, **{name: block.get(name) for name in ("id", "name", "input")}}
     if kind in _BINARY:
-        return {"type": "binary", "digest": blake2b(_key(block), digest_size=16).hexdigest()}
+        return {"type": "binary", "digest": blake2b(key_of(block), digest_size=16).hexdigest()}
     if kind == "tool_result":
         return {**block, "content": _blocks(block.get("content"))}
     return block
@@ -216,7 +189,7 @@ def _item(layer: Layer, role: str, blocks: list[dict[str, Any]], *, reasoned: bo
     blocks = [_unbilled(block) for block in blocks]
     texts = tuple(text for block in blocks for text in _block_texts(block))
     weight = sum(_weight(block) for block in blocks)
-    key = _key({"role": role, "content": blocks})
+    key = key_of({"role": role, "content": blocks})
     return Item(layer, key, max(weight, 1), texts, reasoned=reasoned, **more)
 
 
@@ -231,7 +204,7 @@ def _block_texts(block: Mapping[str, Any]) -> Iterator[str]:
     if block.get("type") == "text":
         yield str(block.get("text", ""))
     elif block.get("type") != "binary":
-        yield from (text for key, value in block.items() if key not in ("type", "id") for text in _strings(value))
+        yield from (text for key, value in block.items() if key not in ("type", "id") for text in strings(value))
 
 
 def _weight(block: Mapping[str, Any]) -> int:
@@ -317,7 +290,7 @@ def tool_calls(message: Mapping[str, Any]) -> list[ToolCall]:
     content, calls = message.get("content"), message.get("tool_calls")
     for block in content if isinstance(content, list) else []:
         if isinstance(block, dict) and _kind(block) in ("tool_use", "server_tool_use"):
-            found.append(ToolCall(str(block.get("id")), str(block.get("name")), tuple(_strings(block.get("input")))))
+            found.append(ToolCall(str(block.get("id")), str(block.get("name")), tuple(strings(block.get("input")))))
     for call in calls if isinstance(calls, list) else []:
         function = call.get("function") if isinstance(call, dict) else None
         if isinstance(function, dict):
@@ -329,7 +302,7 @@ def tool_calls(message: Mapping[str, Any]) -> list[ToolCall]:
 def argument_texts(arguments: Any) -> tuple[str, ...]:
     """The strings in a tool call's arguments, which are JSON in a string."""
     try:
-        return tuple(_strings(json.loads(arguments))) if isinstance(arguments, str) else ()
+        return tuple(strings(json.loads(arguments))) if isinstance(arguments, str) else ()
     except (ValueError, RecursionError):
         return ()
 
@@ -383,18 +356,28 @@ def _plain(value: Any) -> Iterator[Item]:
     if isinstance(value, list) and len(value) == 1 and isinstance(value[0], str | list):
         value = value[0]
     if isinstance(value, str):
-        for at in range(0, len(value), TEXT_BLOCK):
-            text = value[at : at + TEXT_BLOCK]
-            data = text.encode("utf-8", "surrogatepass")
-            yield Item("user", b"text:" + data, len(data), glued=at > 0)
+        yield from text_items(value)
     elif isinstance(value, list) and all(type(id) is int for id in value):
         yield from id_items(value)
     elif isinstance(value, list):
         raise NotACall("several prompts in one request are not read")
 
 
-def id_items(ids: list[int], glued: bool = False, layer: Layer = "user") -> Iterator[Item]:
+def text_items(text: str, glued: bool = False) -> Iterator[Item]:
+    """A text in blocks; `glued`: the first one goes on from what is before it."""
+    for at in range(0, len(text), TEXT_BLOCK):
+        data = text[at : at + TEXT_BLOCK].encode("utf-8", "surrogatepass")
+        yield Item("user", TEXT + data, len(data), glued=glued or at > 0)
+
+
+def reply_item(text: str) -> Item:
+    """What was answered to a prompt of text, as a later one holds it."""
+    data = text.encode("utf-8", "surrogatepass")
+    return Item("assistant", REPLY + data, max(len(data), 1), glued=True)
+
+
+def id_items(ids: Sequence[int], glued: bool = False, layer: Layer = "user") -> Iterator[Item]:
     """Token ids in blocks; `glued`: the first one goes on from what is before it."""
     for at in range(0, len(ids), ID_BLOCK):
-        block = ids[at : at + ID_BLOCK]
-        yield Item(layer, b"ids:" + _key(block), 4 * len(block), tokens=len(block), glued=glued or at > 0)
+        block = list(ids[at : at + ID_BLOCK])
+        yield Item(layer, IDS + key_of(block), 4 * len(block), tokens=len(block), glued=glued or at > 0)

@@ -31,6 +31,7 @@ from agentx.recorder.lineage import Kin, link, sessions
 from agentx.recorder.memo import Memo
 from agentx.recorder.names import Names
 from agentx.recorder.pauses import Told
+from agentx.recorder.plain_prompts import PlainPrompts
 from agentx.recorder.privacy import Linkability, coarse
 from agentx.recorder.redaction import Redactor
 from agentx.recorder.weaving import NO_TEMPLATE, Named, Template, Weaver
@@ -111,6 +112,7 @@ def compile_capture(
 
 def _recorded(reader: CaptureReader, books: Books, progress: Callable[[], object]) -> Iterator[ModelCall]:
     memo: Memo[tuple[Item, ...]] = Memo()
+    plain = PlainPrompts()
     for exchange in reader:
         progress()
         books.rows.read += 1
@@ -118,7 +120,7 @@ def _recorded(reader: CaptureReader, books: Books, progress: Callable[[], object
         if isinstance(call, str):
             books.rows.drop(call)
         else:
-            yield call
+            yield plain.cut(call)
     for name, tear in reader.tears:
         books.find(f"{name} is {tear}")
     books.note("frame of an exchange whose beginning is lost", reader.fragments)

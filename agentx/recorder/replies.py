@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from agentx.recorder.canonical import Item, ToolCall, argument_texts, assistant, response_items, tool_calls
+from agentx.recorder.canonical import Item, ToolCall, argument_texts, assistant, reply_item, response_items, tool_calls
 from agentx.recorder.capture_reader import Chunk, Exchange
 from agentx.recorder.decoding import Undecodable, decoded
 from agentx.wire.sse import SseParser
@@ -289,13 +289,16 @@ def _reply(wire: str, gathering: _Gathering) -> Reply:
         size = sum(each.weight for each in items)
     else:
         message = _as_message(wire, gathering)
-        items += assistant(message)
         calls = tool_calls(message)
+        if wire in ("completions", "generate"):  # no message: text that a later prompt may hold
+            items += [reply_item(text)] if (text := "".join(gathering.text)) else []
+        else:
+            items += assistant(message)
         size = sum(each.weight for each in items) + sum(map(len, gathering.reasoning))
     return Reply(
         gathering.whole and gathering.error is None,
         _usage(wire, gathering.usage),
-        () if wire in ("completions", "generate") else tuple(items),  # what follows these is no message
+        tuple(items),
         tuple(calls),
         gathering.id,
         gathering.first_token,

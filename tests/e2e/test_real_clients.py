@@ -221,9 +221,9 @@ def test_completions(tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: A
     assert [(turn.isl, turn.output.tokens) for turn in session.turns] == [(prompt, out) for _, _, prompt, out in heard]
     assert [turn.gap.kind for turn in session.turns] == ["unknown", "unknown"]  # nobody knows who wrote the end
     assert session.extra["known_by"] == "x-session-id"
-    # Blocks of 256 characters are recognised: two of them, 64 tokens each, are the same.
-    (first, *_), (shared, *_) = session.pieces(0), session.pieces(1)
-    assert (shared.segment, shared.start, shared.stop) == (first.segment, 0, 128)
+    # The second prompt is the first, its reply and something more.
+    layers = [session.segment(piece.segment).layer for piece in session.pieces(1)]
+    assert (session.turns[1].prompt.base, session.turns[1].prompt.keep, layers) == (0, 1, ["user", "assistant", "user"])
 
 
 class Flaky(http.server.BaseHTTPRequestHandler):
