@@ -347,7 +347,8 @@ def _usage(wire: str, told: Mapping[str, Any]) -> Usage:
     if wire == "messages":
         fields = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
         parts = [_count(told.get(name)) for name in fields]
-        prompt = None if parts[0] is None else sum(part or 0 for part in parts)
+        # Gateways that do not know send 0, and no prompt is empty.
+        prompt = None if parts[0] is None else sum(part or 0 for part in parts) or None
         return Usage(prompt, _count(told.get("output_tokens")), None, parts[1])
     prompt = _count(told.get("prompt_tokens", told.get("input_tokens")))
     completion = _count(told.get("completion_tokens", told.get("output_tokens")))

@@ -347,6 +347,17 @@ def test_usage_that_contradicts_itself_never_breaks_a_trace(maker: Maker, tmp_pa
     assert any("cut at its end" in what for what in done.books.notes)
 
 
+def test_a_gateway_that_tells_no_input_tokens(maker: Maker, tmp_path: Path) -> None:
+    """0 is not a length: the prompt is estimated, and said to be."""
+    reply = {"type": "message", "id": "m", "content": [{"type": "text", "text": "hello"}], "stop_reason": "end_turn",
+             "usage": {"input_tokens": 0, "output_tokens": 2}}  # fmt: skip
+    body = {"model": "c", "messages": [user("what is it")]}
+    maker.exchange(0, body, json.dumps(reply).encode(), path="/v1/messages", wire="messages")
+    (session,), _, _ = maker.compile()
+    assert (session.turns[0].isl > 0, session.turns[0].extra["estimated"]) == (True, ["isl"])
+    assert lint(tmp_path / "b.trace").errors == 0
+
+
 @pytest.mark.parametrize("value", [10**30, -(10**20), float("inf"), float("nan"), True, "0.5", None])
 def test_a_sampling_parameter_that_is_no_usable_number_is_left_out(maker: Maker, value: Any) -> None:
     maker.exchange(0, chat([user("one")], max_tokens=9, top_k=value), chat_reply("first", 10, 2))
