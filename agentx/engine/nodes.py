@@ -18,8 +18,8 @@ Tier = Literal["device", "host"]
 @dataclass(frozen=True, slots=True)
 class CacheEvent:
     """What happened to one node. `key` is the node's own ids, `start` the tokens above it; `parent` is its parent node
-    (for a split: the new node that took the head of `node`). Causes: insert, restore, read, write, capacity, demote,
-    double, unbacked, host_pressure."""
+    (for a split: the new node that took the head of `node`). `namespace`: of a child of the root. Causes: insert,
+    restore, read, write, capacity, demote, double, unbacked, host_pressure."""
 
     kind: Kind
     tier: Tier
@@ -29,6 +29,7 @@ class CacheEvent:
     start: int
     tokens: int
     key: bytes
+    namespace: bytes = b""
 
 
 class Node:

@@ -342,7 +342,8 @@ class RadixCache:
             while step is not None:
                 start, step = start + step.units, step.parent
         number = 0 if parent is None else parent.number
-        self.subscriber(CacheEvent(kind, tier, cause, node.number, number, start, node.units, node.key))
+        name = node.name[: -self._first] if parent is self.root else b""
+        self.subscriber(CacheEvent(kind, tier, cause, node.number, number, start, node.units, node.key, name))
 
     def check_integrity(self, owned: int) -> None:
         """Recount the tree. `owned` is what open leases own. Raises RuntimeError when the books do not balance."""

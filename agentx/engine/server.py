@@ -46,7 +46,7 @@ async def serve(
     with contextlib.ExitStack() as stack:
         publisher = None
         if kv_events is not None:
-            publisher = KvPublisher(kv_events, settings.cache.page)
+            publisher = KvPublisher(kv_events, settings.cache.page, bigram=settings.cache.bigram)
             stack.callback(publisher.close)
         live = LiveEngine(settings, model=MODEL, log=_opened(log, stack), publisher=publisher)
         runner = web.AppRunner(

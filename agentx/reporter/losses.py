@@ -170,8 +170,9 @@ def _measured(
     run: RunResults, sent: Sequence[Attempt], ideal: Ideal
 ) -> tuple[Sequence[Prompt], Mapping[AttemptKey, Found], str | None]:
     """By the server's KV events; or nothing, and why they cannot be used where there are any."""
+    from agentx.reporter.learnt_template import real_ids
     from agentx.reporter.losses_measured import blocks_by_server, measure_losses, prompts_of, recorded
-    from agentx.reporter.sent_ids import Unknowable, real_ids
+    from agentx.reporter.sent_ids import Unknowable
 
     if not recorded(run):
         return (), {}, None

@@ -22,8 +22,9 @@ from agentx.core import Attempt
 from agentx.errors import BadInput
 from agentx.kv_events import KV_EVENTS, read_kv_events
 from agentx.reporter.block_removers import SLACK, Prompt, Removers
+from agentx.reporter.learnt_template import Untaught
 from agentx.reporter.losses_graves import EVICTED, HOST_DROPPED, NOT_BACKED_UP, Grave
-from agentx.reporter.losses_shadow import Found, Request
+from agentx.reporter.losses_shadow import Found, Make, Request
 from agentx.reporter.sent_ids import Unknowable
 from agentx.reporter.stored_blocks import Blocks, Ids, Numbers, Places, places, root_place
 from agentx.reporter.throughput import cached_tokens
@@ -70,12 +71,24 @@ def prompts_of(run: RunResults, requests: Sequence[Request], servers: Sequence[B
     made, wrong = [], 0
     for attempt, make, namespace in requests:
         blocks = servers[run.server_of(attempt.lane)]
-        ids = np.frombuffer(make(), dtype="<u4")
-        wrong += attempt.prompt_tokens not in (None, len(ids))
+        ids = _ids(attempt, make)
+        wrong += attempt.prompt_tokens not in (None, len(ids)) and len(ids) > 0
         made.append(Prompt(attempt, _where(ids, namespace.decode(), blocks), blocks))
     if wrong:
         raise Unknowable(f"{wrong:,d} of {len(made):,d} prompts do not have the length that the server counted")
     return made
+
+
+def _ids(attempt: Attempt, make: Make) -> Ids:
+    """None for a request that was not answered, where what the template adds to it was never stored."""
+    try:
+        return np.frombuffer(make(), dtype="<u4")
+    except Untaught as untaught:
+        if untaught.by.learn(attempt, untaught.said):
+            return np.frombuffer(make(), dtype="<u4")
+        if attempt.ok:
+            raise
+        return np.empty(0, dtype=np.uint32)
 
 
 def _where(ids: Ids, namespace: str, blocks: Blocks) -> Places:

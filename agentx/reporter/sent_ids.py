@@ -7,7 +7,7 @@ another server's chat template the ids are not known beforehand: `learnt_templat
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 import numpy as np
 import numpy.typing as npt
@@ -83,17 +83,17 @@ class SentIds(StandIns):
         elif stream.scope.startswith("role:"):
             marker = MARKERS[stream.scope[len("role:") :]]
             ids = np.full(stop - start, int.from_bytes(marker, "little"), dtype=np.uint32)
-        elif stream.kind == "literal":
-            if stream not in self._literal:
-                raise Unknowable("the ids of literal text are not known")
-            ids = self._literal[stream][start:stop]
         else:
             ids = self.content(stream, salt, start, stop)
         data: bytes = ids.astype("<u4").tobytes()
         return data
 
     def content(self, stream: Stream, salt: str, start: int, stop: int) -> Ids:
-        """Made content: a stream's numbers, as words, as ids."""
+        """Literal content, or a stream's numbers as words, as ids. Raises Unknowable."""
+        if stream.kind == "literal":
+            if stream not in self._literal:
+                raise Unknowable("the ids of literal text are not known")
+            return self._literal[stream][start:stop]
         parts = [
             self._chunk(stream, salt, chunk)[max(start - chunk * CHUNK, 0) : min(stop - chunk * CHUNK, CHUNK)]
             for chunk in range(start // CHUNK, -(-stop // CHUNK))
@@ -108,14 +108,6 @@ class SentIds(StandIns):
                 self._chunks.clear()
             found = self._chunks[key] = self._table[numbers(stream, salt, chunk) % np.uint32(len(self._table))]
         return found
-
-
-def real_ids(run: RunResults) -> Callable[[Template, Shape], StandIns]:
-    """What makes the prompts of a run, for `losses.resent`. Raises Unknowable where their ids are not known."""
-    words, known = words_of(run), embedded(run)
-    if not known and run.settings["plan"]["wire"] in TEXT_WIRES:
-        raise Unknowable("the ids of the server's chat template are not known")
-    return lambda template, shape: SentIds(words, template, shape, text=known)
 
 
 def _salted(key: object) -> tuple[Stream, str]:

@@ -24,7 +24,7 @@ Places = npt.NDArray[np.uint64]
 Numbers = npt.NDArray[np.int64]
 Ids = npt.NDArray[np.uint32]
 
-LIMIT = 8_000_000  # stores and removals of single blocks that are kept in memory: some 300 MB
+LIMIT = 5_000_000  # stores and removals of single blocks that are kept in memory: some 500 MB
 TIERS = ("device", "host")
 _TIERS = {"device": 0, "unknown": 0, "host": 1}  # a storage below the host's memory has no part in this
 _ODD = tuple(np.uint64(odd) for odd in (0x9E3779B97F4A7C15, 0xD1B54A32D192ED03, 0xA24BAED4963EE407))

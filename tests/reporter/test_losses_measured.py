@@ -15,6 +15,7 @@ import msgpack
 import pytest
 from making import header, linear, with_tools
 
+from agentx.content import WordList, lexicon
 from agentx.engine import engine as engines
 from agentx.engine.kv_publisher import KvBlocks
 from agentx.engine.nodes import ID_BYTES, CacheEvent
@@ -29,26 +30,32 @@ from agentx.trace import TraceWriter
 
 @dataclass
 class Truth:
-    """Every token of the cache by all ids up to it: (place in the order, when, tier, whether it came, cause)."""
+    """Every token of the cache by its namespace and all ids up to it, with bigram keys (`more`) the one behind it too:
+    (place in the order, when, tier, whether it came, cause)."""
 
     told: dict[bytes, list[tuple[int, float, str, bool, str]]] = field(default_factory=dict)
     nodes: dict[int, bytes] = field(default_factory=dict)  # all ids down to a node's end
     matched: dict[bytes, int] = field(default_factory=dict)  # a prompt -> how many events there were at its last match
     count: int = 0
     now: float = 0.0
+    more: int = 0
 
     def heard(self, event: CacheEvent) -> None:
         if event.kind == "split":
             whole = self.nodes[event.node]
             self.nodes[event.parent] = whole[: -event.tokens * ID_BYTES]
             return
-        above = self.nodes.get(event.parent, b"")
-        whole = self.nodes[event.node] = above + event.key[: event.tokens * ID_BYTES]
+        above = self.nodes.get(event.parent, event.namespace)
+        self.nodes[event.node] = above + event.key[: event.tokens * ID_BYTES]
         comes = event.kind in ("store", "backup", "load_back")
-        for end in range(event.start + 1, event.start + event.tokens + 1):
+        for end in range(1, event.tokens + 1):
             change = (self.count, self.now, event.tier, comes, event.cause)
-            self.told.setdefault(whole[: end * ID_BYTES], []).append(change)
+            self.told.setdefault(above + event.key[: (end + self.more) * ID_BYTES], []).append(change)
         self.count += 1
+
+    def prefix(self, space: bytes, ids: bytes, token: int) -> bytes:
+        """Up to one token."""
+        return space + ids[: (token + 1 + self.more) * ID_BYTES]
 
     def on(self, prefix: bytes, tier: str, before: int) -> tuple[bool, float | None]:
         """Whether a token was there, and when that changed last."""
@@ -60,12 +67,12 @@ class Truth:
 def played(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     """(run, truth) of a trace played with these overrides, its KV events in its folder."""
 
-    def play(trace: Path, sets: list[str], lose: int | None = None) -> tuple[RunResults, Truth]:
-        truth, batches = Truth(), list[tuple[float, list[dict[str, Any]]]]()
+    def play(trace: Path, sets: list[str], lose: int | None = None, skip: int = 0) -> tuple[RunResults, Truth]:
+        truth, batches = Truth(more="target.cache.bigram=true" in sets), list[tuple[float, list[dict[str, Any]]]]()
 
         class Watched(engines.Engine):
             def __init__(self, settings: Any) -> None:
-                blocks = KvBlocks(settings.cache.page)
+                blocks = KvBlocks(settings.cache.page, bigram=settings.cache.bigram)
 
                 def heard(event: CacheEvent) -> None:
                     truth.heard(event)
@@ -76,7 +83,7 @@ def played(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
                 match = self._cache.match
 
                 def matched(ids: bytes, limit: int, namespace: bytes = b"") -> Any:
-                    truth.matched[ids] = truth.count
+                    truth.matched[namespace + ids] = truth.count
                     return match(ids, limit, namespace)
 
                 self._cache.match = matched  # type: ignore[method-assign]
@@ -93,7 +100,7 @@ def played(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
         file = FrameWriter(run.folder / KV_EVENTS)
         file.write("kv-events", {"version": VERSION, "addresses": ["tcp://x"]})
         for seq, (at, events) in enumerate(batches):
-            if seq != lose:
+            if seq != lose and seq >= skip:
                 payload = msgpack.packb([run.wall + at, events, 0])
                 file.write("batch", {"at": at, "publisher": 0, "seq": seq, "payload": payload})
         file.close()
@@ -123,6 +130,9 @@ RUNS = [
     ["load.sessions=5", "target.cache.pool=1200", "target.cache.host={tokens: 90000, write: write_through}"],
     ["load.sessions=2", "target.cache.pool=1500", "measure={sessions: 12}"],  # plays again
     ["load.sessions=5", "target.cache.pool=2500", "salt=session", "target.scheduler.chunk=128"],
+    ["load.sessions=5", "target.cache.pool=2500", "salt=field"],
+    ["load.sessions=5", "target.cache.pool=2500", "salt=field-session"],
+    ["load.sessions=5", "target.cache.pool=2500", "target.cache.bigram=true"],
 ]
 
 
@@ -151,15 +161,15 @@ def check_against(found: Report, truth: Truth, run: RunResults) -> None:
 
 def assert_graves(found: Report, truth: Truth, run: RunResults) -> None:
     """Each lost token, by its ids: it was on no tier when the request was matched, and went when it is said to have."""
-    ids = {id(attempt): made for attempt, made in prompt_ids(run, found)}
+    prompts = {id(attempt): made for attempt, *made in prompt_ids(run, found)}
     for turn in found.losses.turns:
-        one, whole = turn.attempt, ids[id(turn.attempt)]
-        before = truth.matched[whole]
+        one, (space, ids) = turn.attempt, prompts[id(turn.attempt)]
+        before = truth.matched[space + ids]
         at = one.cached.tokens
         gone = False
         for grave in turn.graves:
             for token in range(at, at + grave.tokens):
-                prefix = whole[: (token + 1) * ID_BYTES]
+                prefix = truth.prefix(space, ids, token)
                 device, left = truth.on(prefix, "device", before)
                 host, dropped = truth.on(prefix, "host", before)
                 if not (device or host):
@@ -170,16 +180,17 @@ def assert_graves(found: Report, truth: Truth, run: RunResults) -> None:
             at += grave.tokens
         assert sum(grave.tokens for grave in turn.graves) == turn.evicted + turn.not_backed_up + turn.host_dropped
         for token in range(at, at + turn.load_back_refused):
-            prefix = whole[: (token + 1) * ID_BYTES]
+            prefix = truth.prefix(space, ids, token)
             assert truth.on(prefix, "host", before)[0] or token > at
 
 
-def prompt_ids(run: RunResults, found: Report) -> list[tuple[Any, bytes]]:
+def prompt_ids(run: RunResults, found: Report) -> list[tuple[Any, bytes, bytes]]:
+    from agentx.reporter.learnt_template import real_ids
     from agentx.reporter.losses import resent
-    from agentx.reporter.sent_ids import real_ids
 
     requests, _ = resent(run, found.losses.sent, found.metrics.reuse.ideal, prompts=real_ids(run))
-    return [(attempt, make()) for attempt, make, _ in requests]
+    # behind a salt the engine has the extra key, which is empty
+    return [(attempt, space + b"\0" if space else b"", make()) for attempt, make, space in requests]
 
 
 def test_definitions_calls_and_results_of_tools(played, tmp_path: Path) -> None:
@@ -189,6 +200,63 @@ def test_definitions_calls_and_results_of_tools(played, tmp_path: Path) -> None:
             file.session(with_tools(6) if name == "a" else linear(6, id=name, fresh=100))
     run, truth = played(path, ["load.sessions=4", "target.cache.pool=1000", "messages=tools"])
     check_against(report(run), truth, run)
+
+
+def test_a_chat_template_that_is_not_known_is_learnt(played, trace: Path) -> None:
+    """The same labels as of a known one: of a server of which only the words' ids are known."""
+    run, _ = played(trace, ["load.sessions=4", "target.cache.pool=1500"])
+    known = report(run).losses
+    words = WordList(lexicon())
+    others = {name: value for name, value in run.settings.items() if name != "template"}
+    told = {"words": list(words.words), "ids": list(words.token_ids)}
+    learnt = report(replace(run, settings={**others, "words": told})).losses
+    assert (learnt.source, learnt.unmeasured) == ("measured", None)
+    assert [one.where.tolist() for one in learnt.prompts] == [one.where.tolist() for one in known.prompts]
+    assert learnt.of("evicted") == pytest.approx(known.of("evicted"), abs=3 * len(known.turns))  # the fit is of lengths
+    assert learnt.of("unexplained") == 0
+
+
+UNKNOWN = [  # what the run folder does not say, and what is said then
+    ({"words": "lexicon"}, "the server did not tell the token ids of the words that were sent"),
+    (
+        {"plan": {"messages": "tools"}},
+        "what a server's chat template makes of definitions and calls of tools is not learnt",
+    ),
+    ({"words": {"shift": 1}}, "the chat template's token ids could not be learnt from what was stored"),
+    ({"target": {"urls": ["http://a", "http://b"]}}, "KV events came from 1 publishers, for 2 servers"),
+]
+
+
+@pytest.mark.parametrize(("change", "why"), UNKNOWN, ids=[why for _, why in UNKNOWN])
+def test_ids_that_cannot_be_known_are_said(played, trace: Path, change: dict[str, Any], why: str) -> None:
+    run, _ = played(trace, ["load.sessions=3", "target.cache.pool=1500"])
+    words = WordList(lexicon())
+    settings = {name: value for name, value in run.settings.items() if name != "template"}
+    settings["words"] = {"words": list(words.words), "ids": list(words.token_ids)}
+    for name, value in change.items():
+        if name == "words" and value != "lexicon":
+            settings[name]["ids"] = [id + 1 for id in words.token_ids]
+        else:
+            settings[name] = {**run.settings[name], **value} if isinstance(value, dict) else value
+    losses = report(replace(run, settings=settings)).losses
+    assert losses.source != "measured"
+    assert why in losses.unmeasured
+
+
+def test_a_recording_that_is_none(played, trace: Path) -> None:
+    run, _ = played(trace, ["load.sessions=3", "target.cache.pool=1500"])
+    (run.folder / KV_EVENTS).write_bytes(b"nonsense")
+    losses = report(run).losses
+    assert losses.source == "modelled"
+    assert "the recording of KV events cannot be used" in losses.unmeasured
+
+
+def test_prompts_that_were_there_before(played, trace: Path) -> None:
+    """The first messages never came: as with a warm cache, no event says that those prompts were stored."""
+    run, _ = played(trace, ["load.sessions=3", "target.cache.pool=1500"], skip=3)
+    losses = report(run).losses
+    assert losses.source == "modelled"
+    assert "answered requests were stored: they were there before, or the server saw other ids" in losses.unmeasured
 
 
 def test_measured_explains_what_the_shadow_leaves(played, trace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
