@@ -32,7 +32,8 @@ EPILOG = """examples:
   agentx check a.trace --json
 
 A spec without `expect` is not checked. A trace that was recorded or imported is also looked at for what recorders get
-wrong: coarse clocks, copies, overlaps, pauses of many hours, prompts that are not whole.
+wrong: coarse clocks, copies, overlaps, pauses of many hours, prompts that are not whole, two tokenizers. What no trace
+shows but is known of its format is printed apart, with who says so.
 
 exit codes: 0 done; 2 bad input, or a finding that makes a trace's numbers wrong; 3 an expectation of a spec is missed;
 130 interrupted

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from agentx.core import Identity
     from agentx.recorder.compiling import Level
     from agentx.recorder.imports.books import Books
+    from agentx.recorder.shaping import Shaping
 
 # format -> (module under recorder/imports, what its files are): sources of lengths, or of public text
 FORMATS: dict[str, tuple[str, str]] = {
@@ -47,6 +48,7 @@ LOGS: dict[str, tuple[str, str]] = {
     "openhands": ("openhands", "OpenHands' completion logs, JSON files"),
     "openhands-events": ("openhands_events", "OpenHands' conversations and trajectories: events, folders or JSON"),
 }
+TEXTS = frozenset({"chats", "mlperf"})  # of which the text is public and goes into the trace
 OWN = {
     "weka": "sessions of kv-cache-tester or SemiAnalysis, JSON files or folders of them",
     "mooncake": "one file of lengths and block hashes, JSON Lines",
@@ -78,7 +80,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.usage = "%(prog)s [FORMAT] PATH [PATH ...] -o OUT [options]"
     parser.add_argument("what", nargs="+", metavar="PATH", help="files, or folders of them; a format's name before")
     parser.add_argument("-o", "--out", required=True, type=Path, metavar="OUT", help="the trace to write")
-    logs = parser.add_argument_group("logs")
+    logs = parser.add_argument_group("logs (of the levels, shape and shape-coarse are for all formats)")
     level_options(logs)
     mooncake = parser.add_argument_group("mooncake")
     mooncake.add_argument("--unit", choices=("s", "ms"), help="unit of timestamp and delay (default: detected)")
@@ -98,13 +100,15 @@ def run(args: argparse.Namespace) -> int:
     _check_options(format, args)
     if format in LOGS:
         return _log(format, paths, args)
+    shaping = _shaping(format, args)
     if format == "weka":
-        books = _weka(paths, args.out)
+        books = _weka(paths, args.out, shaping)
     elif format == "mooncake":
-        books = _mooncake(paths, args)
+        books = _mooncake(paths, args, shaping)
     else:
-        books = _files(format, paths, args.out)
-    print("\n".join([*books.lines(), f"wrote {args.out}"]), file=sys.stderr)
+        books = _files(format, paths, args.out, shaping)
+    level = f", level {args.level}" if args.level is not None else ""
+    print("\n".join([*books.lines(), *shaping.linkability.lines(), f"wrote {args.out}{level}"]), file=sys.stderr)
     return EXIT_OK
 
 
@@ -130,13 +134,26 @@ def _format(what: Sequence[str]) -> tuple[str, list[Path]]:
 def _check_options(format: str, args: argparse.Namespace) -> None:
     """Raises BadInput for an option that means nothing to this format."""
     own = {"unit": args.unit, "rows": args.rows, "block": args.block}
-    log = {name: getattr(args, name) for name in ("level", "key", "template", "scope", "scope_key")}
+    log = {name: getattr(args, name) for name in ("template", "scope", "scope_key")}
     for name, value in {**({} if format == "mooncake" else own), **({} if format in LOGS else log)}.items():
         if value is not None:
             raise BadInput(
                 f"--{name.replace('_', '-')} means nothing to {format}",
                 hint="leave it out, or see: agentx import --help",
             )
+
+
+def _shaping(format: str, args: argparse.Namespace) -> Shaping:
+    """How an import of lengths, or of public text, is written. Raises BadInput for a level that it has not."""
+    from agentx.recorder.keys import imports_key
+    from agentx.recorder.shaping import Shaping
+
+    if args.level == "text":
+        hint = "its text is public and kept without a level" if format in TEXTS else "it has lengths alone"
+        raise BadInput(f"--level text means nothing to {format}", hint=f"{hint}; shape and shape-coarse leave it out")
+    if args.level is None and args.key is not None:
+        raise BadInput(f"--key without --level means nothing to {format}", hint="the key is for a level")
+    return Shaping(args.level, imports_key(args.key) if args.level is not None else None)
 
 
 def _log(format: str, paths: list[Path], args: argparse.Namespace) -> int:
@@ -156,14 +173,14 @@ def _log(format: str, paths: list[Path], args: argparse.Namespace) -> int:
     return EXIT_OK
 
 
-def _weka(paths: list[Path], out: Path) -> Books:
+def _weka(paths: list[Path], out: Path, shaping: Shaping) -> Books:
     from agentx.recorder.imports.weka import import_weka
 
     with _bar("file") as tick:
-        return import_weka(paths, out, lambda _: tick())
+        return import_weka(paths, out, lambda _: tick(), shaping)
 
 
-def _mooncake(paths: list[Path], args: argparse.Namespace) -> Books:
+def _mooncake(paths: list[Path], args: argparse.Namespace, shaping: Shaping) -> Books:
     from agentx.recorder.imports.mooncake import BLOCK, import_mooncake
 
     block = BLOCK if args.block is None else args.block
@@ -173,18 +190,24 @@ def _mooncake(paths: list[Path], args: argparse.Namespace) -> Books:
         raise BadInput("one file of Mooncake rows at a time", file=paths[1])
     with _bar("row") as tick:
         return import_mooncake(
-            paths[0], args.out, unit=args.unit, rows=args.rows, block=block, progress=lambda _: tick()
+            paths[0],
+            args.out,
+            unit=args.unit,
+            rows=args.rows,
+            block=block,
+            progress=lambda _: tick(),
+            shaping=shaping,
         )
 
 
-def _files(format: str, paths: list[Path], out: Path) -> Books:
+def _files(format: str, paths: list[Path], out: Path, shaping: Shaping) -> Books:
     from importlib import import_module
 
     from agentx.recorder.imports.running import import_files
 
     made = import_module(f"agentx.recorder.imports.{FORMATS[format][0]}").make_format()
     with _bar("session") as tick:
-        return import_files(made, paths, out, tick)
+        return import_files(made, paths, out, tick, shaping)
 
 
 @contextmanager

@@ -34,6 +34,7 @@ from agentx.recorder.pauses import Told
 from agentx.recorder.plain_prompts import PlainPrompts
 from agentx.recorder.privacy import Linkability, coarse
 from agentx.recorder.redaction import Redactor
+from agentx.recorder.shaping import chance
 from agentx.recorder.weaving import NO_TEMPLATE, Named, Template, Weaver
 from agentx.trace import TraceWriter
 
@@ -231,18 +232,13 @@ def _header(making: Making, books: Books, joined: Joined | None) -> Header:
     return Header(making.name, scope, making.scope, content, provenance=provenance)
 
 
-def _chance(key: CaptureKey, name: str) -> float:
-    """0 ... 1, by the key: what it blurs cannot be taken back without it."""
-    return int.from_bytes(key.digest("jitter", name.encode(), 6), "little") / (1 << 48)
-
-
 def _write(composer: Composer, kins: Sequence[Kin], out: Path, making: Making, joined: Joined | None) -> Compiled:
     books, linkability, turns = composer.books, Linkability(), 0
     made = []
     for number, kin in enumerate(kins, start=1):
         session = composer.session(kin, number)
         if making.level == "shape-coarse":
-            session = coarse(session, partial(_chance, making.key))
+            session = coarse(session, partial(chance, making.key))
         made.append(session)
         linkability.add(session)
         turns += len(session.turns)

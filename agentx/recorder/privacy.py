@@ -16,6 +16,8 @@ from agentx.core import Gap, Opaque, OpaqueRun, Output, Piece, Prompt, Segment, 
 
 GRAMS = (1, 3, 5, 8)
 JITTER = 1.25  # the most that a time is stretched by, and the least that it is shrunk by
+ROOM = 1 << 20  # blocks behind an id that is a multiple of it belong to one content alone
+FRESH = 1 << 63  # ids from here on are of no source
 Chance = Callable[[str], float]  # a name -> a number in 0 ... 1, always the same
 
 
@@ -38,10 +40,15 @@ class Linkability:
         """The share of runs of `n` reply lengths that occur once; None when there is no such run."""
         return _unique(self.outputs[n])
 
+    @property
+    def pairs_unique(self) -> float | None:
+        """The share of (prompt, reply) lengths that occur once."""
+        return _unique(self.pairs)
+
     def lines(self) -> list[str]:
         """The report. Anyone who holds lengths of their own can use what is unique here to find their session."""
         named = [(f"{n} reply lengths in a row", self.unique(n)) for n in GRAMS]
-        named.append(("a prompt's and its reply's length", _unique(self.pairs)))
+        named.append(("a prompt's and its reply's length", self.pairs_unique))
         lines = [f"still linkable, in {self.sessions:,} sessions (share that occurs once):"]
         lines += [f"  {what:<36} {'unknown' if share is None else f'{share:.1%}'}" for what, share in named]
         return lines
@@ -74,8 +81,8 @@ def coarse(session: Session, chance: Chance) -> Session:
 
     Prompts are as long as their pieces. What was observed of the server is left out: it times every reply.
     """
-    own = {id: _coarse_segment(segment) for id, segment in session.segments.items()}
-    shared = {id: _coarse_segment(segment) for id, segment in session.shared.items()}
+    own = {id: _coarse_segment(segment, chance) for id, segment in session.segments.items()}
+    shared = {id: _coarse_segment(segment, chance) for id, segment in session.shared.items()}
     known = {**session.shared, **session.segments}
     sizes = {id: (segment.tokens, power_of_two(segment.tokens)) for id, segment in known.items()}
     turns: list[Turn] = []
@@ -95,11 +102,30 @@ def _jitter(chance: Chance, name: str) -> float:
     return factor
 
 
-def _coarse_segment(segment: Segment) -> Segment:
+def _coarse_segment(segment: Segment, chance: Chance) -> Segment:
     tokens, content = power_of_two(segment.tokens), segment.content
     if isinstance(content, Opaque):
-        content = Opaque(content.block, (OpaqueRun(content.runs[0].block_id, content.runs[0].offset, tokens),))
+        content = Opaque(content.block, _coarse_runs(content, tokens, chance))
     return replace(segment, tokens=tokens, content=content)
+
+
+def _coarse_runs(content: Opaque, tokens: int, chance: Chance) -> tuple[OpaqueRun, ...]:
+    """Runs of so many tokens: cut off, or with tokens behind them that no other content has.
+
+    Where an id has room of its own, the content goes on into it; equal runs have equal tokens behind them.
+    """
+    runs: list[OpaqueRun] = []
+    for run in content.runs:
+        if tokens:
+            runs.append(run._replace(tokens=min(run.tokens, tokens)))
+            tokens -= runs[-1].tokens
+    if tokens and len(runs) == 1 and runs[0].block_id and not (runs[0].block_id % ROOM or runs[0].offset):
+        return (runs[0]._replace(tokens=runs[0].tokens + tokens),)
+    if tokens:
+        told = " ".join(f"{run.block_id} {run.offset} {run.tokens}" for run in content.runs)
+        fresh = FRESH + int(chance(f"blocks {content.block} {told}") * (1 << 42)) * ROOM
+        runs.append(OpaqueRun(fresh, 0, tokens))
+    return tuple(runs)
 
 
 def _coarse_piece(piece: Piece, tokens: int, new: int) -> Piece:

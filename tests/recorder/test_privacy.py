@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from making import header, linear, sessions
 
 from agentx.cli.trace_lint import lint
-from agentx.core import Opaque, OpaqueRun, Session
+from agentx.core import Gap, GapParts, Opaque, OpaqueRun, Session, Tool
 from agentx.recorder.privacy import Linkability, coarse, one_digit, power_of_two
 from agentx.trace import TraceWriter
 
@@ -86,3 +86,48 @@ def test_a_name_in_all_traces_stays_one(tmp_path: Path) -> None:
     session = replace(session, segments={**session.segments, first.id: replace(first, content=opaque)})
     rough = coarse(session, even).segments[first.id]
     assert rough.content == Opaque(16, (OpaqueRun(7 << 20, 0, rough.tokens),))
+
+
+CUT = [
+    # cut off at the end
+    (Opaque(4, (OpaqueRun(1, 0, 8), OpaqueRun(9, 0, 3))), 8, (OpaqueRun(1, 0, 8),)),
+    (Opaque(4, (OpaqueRun(1, 0, 4), OpaqueRun(9, 0, 5))), 8, (OpaqueRun(1, 0, 4), OpaqueRun(9, 0, 4))),
+    # an id with room behind it: the content goes on there
+    (Opaque(4, (OpaqueRun(3 << 20, 0, 7),)), 8, (OpaqueRun(3 << 20, 0, 8),)),
+    # what is as long already
+    (Opaque(4, (OpaqueRun(5, 1, 8),)), 8, (OpaqueRun(5, 1, 8),)),
+]
+
+
+def coarse_content(content: Opaque, tokens: int) -> Opaque:
+    session = linear(1)
+    id = next(iter(session.segments))
+    segments = {**session.segments, id: replace(session.segments[id], tokens=tokens, content=content)}
+    turn = replace(session.turns[0], prompt=replace(session.turns[0].prompt, append=()), reply=None)
+    made = coarse(replace(session, segments=segments, turns=(turn,)), even).segments[id].content
+    assert isinstance(made, Opaque)
+    return made
+
+
+@pytest.mark.parametrize(("content", "tokens", "runs"), CUT)
+def test_opaque_content_is_cut_off(content: Opaque, tokens: int, runs: tuple[OpaqueRun, ...]) -> None:
+    assert coarse_content(content, content.tokens).runs == runs
+    assert sum(run.tokens for run in runs) == tokens
+
+
+def test_opaque_content_is_lengthened_with_what_nothing_else_has() -> None:
+    """Numbered blocks lie side by side: going on into the next number would be another content's."""
+    runs = (OpaqueRun(1, 0, 8), OpaqueRun(9, 0, 5))
+    made = [coarse_content(Opaque(4, each), 13).runs for each in (runs, runs)]
+    assert made[0] == made[1]  # equal content has equal tokens behind it
+    assert made[0][:2] == runs
+    assert (made[0][2].tokens, made[0][2].block_id >= 1 << 63) == (3, True)
+
+
+def test_coarse_times_of_tools_and_parts_are_blurred() -> None:
+    session = linear(2)
+    gap = Gap("tool", 12.345, parts=GapParts(3.21, 0.456))
+    turn = replace(session.turns[1], gap=gap, tools=(Tool("Bash", 3.21, {"waited_for_user": 0.456, "x": 1}),))
+    made = coarse(replace(session, turns=(session.turns[0], turn)), even).turns[1]
+    assert made.gap == Gap("tool", 10.0, parts=GapParts(3.0, 0.5))
+    assert made.tools == (Tool("Bash", 3.0, {"waited_for_user": 0.5}),)

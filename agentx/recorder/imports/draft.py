@@ -19,6 +19,7 @@ from agentx.core import Header, Segment, Session
 from agentx.errors import BadInput
 from agentx.frames import FrameWriter, WriteFailed, encode
 from agentx.recorder.imports.books import Books
+from agentx.recorder.shaping import Shaping
 from agentx.trace import VERSION, session_frames
 from agentx.trace_bodies import Body, header_body
 from agentx.trace_lines import to_line
@@ -29,7 +30,8 @@ _CHUNK = 1 << 20
 class Draft:
     """Use as a context manager: `session` for each session, then `finish` once."""
 
-    def __init__(self, out: Path | str, header: Header) -> None:
+    def __init__(self, out: Path | str, header: Header, shaping: Shaping | None = None) -> None:
+        self.shaping = shaping if shaping is not None else Shaping()
         self.out = Path(out)
         self.part = self.out.with_name(self.out.name + ".part")
         self._frame = to_line if self.out.suffix in (".jsonl", ".json") else encode
@@ -44,7 +46,8 @@ class Draft:
         return self._frame("header", {"version": VERSION, **header_body(header)})
 
     def session(self, session: Session) -> None:
-        """Write a session, behind the file's segments that it is the first to have."""
+        """Write a session at its level, behind the file's segments that it is the first to have."""
+        session = self.shaping.session(session)
         new = {id: segment for id, segment in session.shared.items() if self._shared.get(id) != segment}
         self._shared.update(new)
         for kind, body in session_frames(session, new.values()):
@@ -57,7 +60,8 @@ class Draft:
         """
         self._file.close()
         provenance = {**self._header.provenance, "sources": list(sources), **books.told(), "losses": books.losses()}
-        header = replace(self._header, scope=scope_of(provenance), provenance=provenance)
+        scope = self.shaping.scope(scope_of(provenance))
+        header = self.shaping.header(replace(self._header, scope=scope, provenance=provenance))
         final = FrameWriter(self.out)
         final.write_bytes(self._header_frame(header))
         with self.part.open("rb") as body:

@@ -23,6 +23,7 @@ from agentx.recorder.imports.draft import Draft, scope_of
 from agentx.recorder.imports.mooncake_rows import Clock, Row, Survey, row_of
 from agentx.recorder.imports.source import lines
 from agentx.recorder.imports.weaving import Link, spin
+from agentx.recorder.shaping import Shaping
 
 BLOCK = 512
 FIDELITY = Fidelity("lengths", "start-only", "header", "server", "total")
@@ -44,6 +45,7 @@ def import_mooncake(
     rows: str | None = None,
     block: int = BLOCK,
     progress: Callable[[int], object] | None = None,
+    shaping: Shaping | None = None,
 ) -> Books:
     """Turn a file of Mooncake rows into a trace at `out`. Returns the books, balanced.
 
@@ -59,7 +61,7 @@ def import_mooncake(
         raise BadInput("the file has no rows", file=path)
     clock = survey.clock(unit)
     books.find(clock.found)
-    with Draft(out, header) as draft:
+    with Draft(out, header, shaping) as draft:
         for number, line in enumerate(lines(path)):
             place = survey.first[number]
             if place != 2:

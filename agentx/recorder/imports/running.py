@@ -16,6 +16,7 @@ from agentx.core import Header, Identity, Session
 from agentx.errors import BadInput
 from agentx.recorder.imports.books import Books, Fidelity
 from agentx.recorder.imports.draft import Draft, scope_of
+from agentx.recorder.shaping import Shaping
 
 Reader = Callable[[Path, Books, Any], Iterator[Session]]  # a file, the books, a hashlib object for the file's bytes
 
@@ -35,7 +36,11 @@ class Format:
 
 
 def import_files(
-    format: Format, paths: Sequence[Path], out: Path, progress: Callable[[], object] | None = None
+    format: Format,
+    paths: Sequence[Path],
+    out: Path,
+    progress: Callable[[], object] | None = None,
+    shaping: Shaping | None = None,
 ) -> Books:
     """Turn files, or folders of them, into one trace at `out`. Returns the books, balanced.
 
@@ -48,7 +53,7 @@ def import_files(
     name = paths[0].stem if len(paths) == 1 else format.name
     header = Header(name, scope_of(provenance), format.identity, format.content, provenance=provenance)
     digests, names = [], dict[str, int]()
-    with Draft(out, header) as draft:
+    with Draft(out, header, shaping) as draft:
         for file in files(paths, format.endings):
             digest = hashlib.sha256()
             for session in format.sessions(file, books, digest):

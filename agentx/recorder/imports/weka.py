@@ -25,6 +25,7 @@ from agentx.recorder.imports.weka_counts import SIDE, Counts
 from agentx.recorder.imports.weka_lines import Context, contexts
 from agentx.recorder.imports.weka_rows import WekaSession, read_sessions, weka_files
 from agentx.recorder.imports.weka_times import Call, Dialect, Strand, strands
+from agentx.recorder.shaping import Shaping
 
 FIDELITY = Fidelity("lengths", "start-end", "header", "estimated", "total")
 UNKNOWABLE = (
@@ -37,7 +38,12 @@ UNKNOWABLE = (
 )
 
 
-def import_weka(paths: Sequence[Path], out: Path, progress: Callable[[Path], object] | None = None) -> Books:
+def import_weka(
+    paths: Sequence[Path],
+    out: Path,
+    progress: Callable[[Path], object] | None = None,
+    shaping: Shaping | None = None,
+) -> Books:
     """Turn session files, or folders of them, into one trace at `out`. Returns the books, balanced.
 
     `progress` is called before each file. Raises BadInput for a file that is no such session, naming the place.
@@ -48,7 +54,7 @@ def import_weka(paths: Sequence[Path], out: Path, progress: Callable[[Path], obj
     provenance = {"importer": "weka", "fidelity": FIDELITY._asdict()}
     header = Header(_name(paths), scope_of(provenance), "session", "opaque", provenance=provenance)
     digests, names = [], dict[str, int]()
-    with Draft(out, header) as draft:
+    with Draft(out, header, shaping) as draft:
         for file in files:
             if progress is not None:
                 progress(file)
