@@ -27,8 +27,9 @@ def texts(*said: str) -> dict[int, Segment]:
 
 
 def told(id: str, segments: dict[int, Segment]) -> Session:
+    prompt = Prompt(tuple(Piece(each, 0, 8) for each in segments))
     turn = Turn(
-        0, 0, Prompt(tuple(Piece(each, 0, 8) for each in segments)), 8 * len(segments), Output(3), model=f"{SECRET}-model",
+        0, 0, prompt, 8 * len(segments), Output(3), model=f"{SECRET}-model",
         tools=(Tool("Bash"), Tool(f"{SECRET}-tool")), extra={"stop": "end_turn", "source": SECRET},
     )  # fmt: skip
     return Session(id, (turn,), (Thread(0, type=SECRET, extra={"agent": SECRET}),), segments, extra={"source": SECRET})
