@@ -134,12 +134,14 @@ def _calls(event: Json) -> list[Json]:
 
 
 def _result(event: Json) -> str:
+    """What the model saw of a tool's result; without content, all that the observation tells."""
     observation = mapping(event.get("observation"))
     shown = words(observation.get("content")) or words(observation.get("output"))
-    if not shown and observation:
+    if not shown and observation and "content" not in observation:
         shown = json.dumps(observation, sort_keys=True)
-    more = words(event.get("extended_content"))
-    return "\n".join(filter(None, (shown, more, text(event, "error"), text(event, "rejection_reason"))))
+    about = mapping(observation.get("metadata"))
+    parts = (about.get("prefix"), shown, about.get("suffix"), words(event.get("extended_content")))
+    return "\n".join(filter(None, map(words, (*parts, event.get("error"), event.get("rejection_reason")))))
 
 
 def _forgot(told: Json, ids: frozenset[Any]) -> Forgot:

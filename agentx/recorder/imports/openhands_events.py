@@ -19,10 +19,10 @@ from agentx.recorder.calls import ModelCall
 from agentx.recorder.canonical import Call, Item, message_items
 from agentx.recorder.imports.books import Fidelity
 from agentx.recorder.imports.instants import count, listing, mapping, of_iso, of_number, text
-from agentx.recorder.imports.logged import LoggedFormat, Reading, parsed, whole
+from agentx.recorder.imports.logged import LoggedFormat, Reader, Reading, parsed, whole
 from agentx.recorder.imports.openhands_dialects import Forgot, Made, told
 from agentx.recorder.imports.source import lines
-from agentx.recorder.imports.transcripts import shallow
+from agentx.recorder.imports.transcripts import Heads, shallow
 from agentx.recorder.replies import Usage, reply_of, usage_of
 
 Json = dict[str, Any]
@@ -52,6 +52,7 @@ class Talk:
     """One conversation as it is read."""
 
     name: str
+    heads: Heads
     measured: Mapping[str, Measured]
     model: str = ""
     front: list[Item] = field(default_factory=list)
@@ -62,24 +63,29 @@ class Talk:
     total: Json = field(default_factory=dict)  # tokens of all calls, at the last one
 
 
-def read(path: Path, reading: Reading) -> Iterator[ModelCall]:
-    """The calls of a conversation's folder or of a file."""
-    if path.is_dir():
-        state = mapping(parsed(whole(path / STATE))) if (path / STATE).is_file() else {}
-        model = text(mapping(mapping(state.get("agent")).get("llm")), "model") or ""
-        talk = Talk(str(path.resolve()), _measured(mapping(state.get("stats"))), model)
-        yield from _conversation(talk, map(parsed, map(whole, _event_files(path))), reading)
-        return
-    for number, value in enumerate(_values(path)):
-        row = mapping(value)
-        named = (row[key] for key in ("history", "trajectory", "events") if isinstance(row.get(key), list))
-        events = value if isinstance(value, list) else next(named, None)
-        if events is None:
-            reading.books.rows.read += 1
-            reading.books.rows.drop("document without events")
-            continue
-        talk = Talk(f"{path.resolve()} {number}", _measured(mapping(row.get("metrics"))))
-        yield from _conversation(talk, events, reading)
+def make_reader() -> Reader:
+    """A reader that knows the heads of the conversations before: some trajectories begin behind tools and system."""
+    heads = Heads("openhands")
+
+    def read(path: Path, reading: Reading) -> Iterator[ModelCall]:
+        if path.is_dir():
+            state = mapping(parsed(whole(path / STATE))) if (path / STATE).is_file() else {}
+            model = text(mapping(mapping(state.get("agent")).get("llm")), "model") or ""
+            talk = Talk(str(path.resolve()), heads, _measured(mapping(state.get("stats"))), model)
+            yield from _conversation(talk, map(parsed, map(whole, _event_files(path))), reading)
+            return
+        for number, value in enumerate(_values(path)):
+            row = mapping(value)
+            named = (row[key] for key in ("history", "trajectory", "events") if isinstance(row.get(key), list))
+            events = value if isinstance(value, list) else next(named, None)
+            if events is None:
+                reading.books.rows.read += 1
+                reading.books.rows.drop("document without events")
+                continue
+            talk = Talk(f"{path.resolve()} {number}", heads, _measured(mapping(row.get("metrics"))))
+            yield from _conversation(talk, events, reading)
+
+    return read
 
 
 def _event_files(folder: Path) -> list[Path]:
@@ -166,9 +172,13 @@ def _ended(talk: Talk, reading: Reading) -> Iterator[ModelCall]:
         talk.over.add(made.response)
     known = talk.measured.get(made.response or "")
     usage = known.usage if known is not None else _usage(talk, made)
-    reading.books.note("call without its tokens: lengths are estimated", usage.prompt is None)
+    if usage.prompt is None:
+        reading.books.note("call without its tokens: lengths are estimated")
+        reading.known(usage="estimated")
     prompt = (*talk.front, *(item for _, items in talk.entries for item in items))
     if prompt:
+        if not talk.front:
+            prompt = (*talk.heads.of(talk.name, made.model, prompt, usage), *prompt)
         reply = replace(reply_of("chat", {"choices": [{"message": message}]}), usage=usage, id=made.response)
         start = talk.asked
         if known is not None and known.took is not None and coming.at is not None:
@@ -246,11 +256,12 @@ def make_format() -> LoggedFormat:
     return LoggedFormat(
         name="openhands-events",
         row="event",
-        read=read,
+        read=make_reader(),
         fidelity=Fidelity("reconstructed", "start-end", "header", "server", "total"),
         unknowable=(
             "when the first token came; retries, which the client hides",
             "when a request left, where no latency is told: a call starts when the event before it was written",
+            "tools and system text where no event has them: one stretch of known length; parameters of tools",
             "calls that condense the history; subagents are sessions of their own",
             "what stands between two calls: permissions, the user's own time",
         ),

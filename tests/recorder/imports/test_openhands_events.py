@@ -16,7 +16,7 @@ from agentx.errors import BadInput
 from agentx.recorder.imports.books import Books
 from agentx.recorder.imports.detect import detect
 from agentx.recorder.imports.logged import Reading
-from agentx.recorder.imports.openhands_events import read
+from agentx.recorder.imports.openhands_events import make_reader
 from agentx.recorder.keys import CaptureKey
 
 
@@ -105,6 +105,7 @@ def test_without_its_state_lengths_are_estimated(tmp_path: Path) -> None:
     taken = take("openhands_events", conversation(tmp_path / "one", SDK, metrics=None), folder=tmp_path)
     assert all(turn.extra["estimated"] == ["isl", "osl"] for turn in taken.turns)
     assert taken.books.notes["call without its tokens: lengths are estimated"] == 3
+    assert taken.header.provenance["fidelity"]["usage"] == "estimated"
     assert taken.turns[1].observed is not None
     # A call starts when the event before it was written: the second tool's result, 2.0 s after the reply.
     assert taken.turns[1].gap.seconds == 2.0
@@ -197,6 +198,24 @@ def test_a_trajectory_from_before_the_sdk(tmp_path: Path, form: str) -> None:
     assert (taken.books.rows.used, taken.books.rows.merged) == (3, 6)
 
 
+def test_what_stands_before_the_first_message_has_a_length(tmp_path: Path) -> None:
+    """Trajectories of old begin with the user: tools and system are what the first call's tokens leave over."""
+    (session,) = take("openhands_events", written(tmp_path / "a.json", OLD[1:])).sessions
+    pieces = [(session.segment(piece.segment).layer, piece.tokens) for piece in session.pieces(0)]
+    assert pieces == [("system", 297), ("user", 3)]
+
+
+def test_a_result_is_what_the_model_saw_of_it(tmp_path: Path) -> None:
+    """No content, and a remark behind it; where there is no content at all, what the observation tells."""
+    about = {"hostname": "h" * 4000, "suffix": "[The command completed with exit code 0.]"}
+    quiet = {"content": [block("")], "metadata": about}
+    events = [*SDK[:4], {**result(5, 4.5, "c1", ""), "observation": quiet}, *SDK[7:8]]
+    metrics = {"token_usages": [usage("r1", 300, 40, 0, 1)[0], usage("r2", 350, 10, 0, 1)[0]]}
+    taken = take("openhands_events", conversation(tmp_path / "one", events, metrics), folder=tmp_path, level="text")
+    assert b"completed with exit code 0" in taken.data
+    assert b"hhhh" not in taken.data
+
+
 def test_a_folder_of_several(tmp_path: Path) -> None:
     """Conversations and files beside each other, and a file that is none of them."""
     home = tmp_path / "home"
@@ -255,6 +274,6 @@ EVENT = st.fixed_dictionaries(
 def test_no_events_break_it_and_each_is_counted(tmp_path_factory: pytest.TempPathFactory, events: list[Json]) -> None:
     path = written(tmp_path_factory.mktemp("events") / "a.json", events)
     reading = Reading(Books("event"), CaptureKey(b"k" * 32))
-    calls = list(read(path, reading))
+    calls = list(make_reader()(path, reading))
     rows = reading.books.rows
     assert rows.read == len(events) == len(calls) + rows.merged + rows.dropped.total()
