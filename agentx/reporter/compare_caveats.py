@@ -201,17 +201,29 @@ def _acceptance(a: Side, b: Side) -> Iterator[Caveat]:
 
 def _warm(a: Side, b: Side) -> Iterator[Caveat]:
     for label, one in each_run(a, b):
-        missing, ideal = one.metrics.reuse.missing_to_ideal, one.metrics.reuse.ideal
-        if missing is not None and missing < 0 and ideal is not None and ideal.same_prompt:
-            above = -missing / ideal.same_prompt
-            yield Caveat(
-                "warm",
-                f"{label}: {-missing:,d} tokens more were reused than this run's own prompts allow in the order they "
-                f"were sent ({share(above)} of the prompts): a warm cache, or requests that overtook each other.",
-                above,
-                "share of prompt tokens",
-                above > WARM_BREAKS,
-            )
+        above, ideal = _above(one), one.metrics.reuse.ideal
+        if above is None or above <= 0 or ideal is None or not ideal.same_prompt:
+            continue
+        part = above / ideal.same_prompt
+        yield Caveat(
+            "warm",
+            f"{label}: {above:,d} tokens more were reused than this run's own prompts allow in the order they were "
+            f"sent ({share(part)} of the prompts): a warm cache"
+            f"{'.' if one.losses.missing is None else ', or requests that overtook each other.'}",
+            part,
+            "share of prompt tokens",
+            part > WARM_BREAKS,
+        )
+
+
+def _above(one: Measured) -> int | None:
+    """Tokens above the ideal. Of requests that overtake each other one gets what another has in flight: that much is
+    taken off. What was lost elsewhere, to evictions say, hides nothing. Without the split, what is left of all."""
+    surplus, in_flight = one.losses.of("surplus"), one.losses.of("in_flight")
+    if surplus is not None and in_flight is not None:
+        return -surplus - in_flight
+    missing = one.metrics.reuse.missing_to_ideal
+    return None if missing is None else -missing
 
 
 def _phases(a: Side, b: Side) -> Iterator[Caveat]:

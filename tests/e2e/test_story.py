@@ -12,7 +12,7 @@ import json
 import pytest
 
 from agentx.cli.main import main
-from agentx.core import Gap, Header
+from agentx.core import Cached, Gap, Header
 from agentx.replayer.simulate import simulate
 from agentx.reporter.compare import compare
 from agentx.results import read_results
@@ -82,6 +82,25 @@ def test_a_clean_pair_raises_none_of_it(play):
     assert pair["caveats"] == []
     assert pair["comparable"]
     assert pair["same_turns"] == 12 * 24
+
+
+def test_a_warm_cache_is_found_beside_evictions(play):
+    """The first turns found all of their prompts, as if left by an earlier run. What the pool evicts is far more."""
+    a = play("cold", SHARED, salt="x")
+    attempts = [
+        dataclasses.replace(one, cached=Cached(total=one.prompt_tokens - 1)) if one.ok and one.turn == 0 else one
+        for one in a.attempts
+    ]
+    b = dataclasses.replace(a, attempts=tuple(attempts))
+    left = sum(
+        one.prompt_tokens - 1 - old.cached.total for one, old in zip(attempts, a.attempts, strict=True) if one.turn == 0
+    )
+    found = compare([a, b])
+    warm = [caveat for caveat in found.document()["pairs"][0]["caveats"] if caveat["kind"] == "warm"]
+    assert [caveat["text"][0] for caveat in warm] == ["B"]
+    assert found.sides[1].runs[0].metrics.reuse.missing_to_ideal > left > 0
+    prompts = found.sides[1].runs[0].metrics.reuse.ideal.same_prompt
+    assert warm[0]["size"] == pytest.approx(left / prompts, rel=0.1)
 
 
 def test_the_same_on_the_command_line(play, tmp_path, capsys):
