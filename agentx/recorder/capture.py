@@ -14,7 +14,7 @@ import json
 import os
 import socket
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,8 @@ from agentx.recorder.segments import VERSION
 
 FORMAT = "agentx capture"
 MANIFEST, LOCK = "manifest.json", "LOCK"
+PART = f"{MANIFEST}.part"  # the next manifest; while a recorder runs, room for it
+ROOM = 4096  # bytes that a run's counters may need
 
 
 @dataclass(slots=True)
@@ -72,6 +74,7 @@ def recording(folder: Path, about: Mapping[str, Any], key_file: Path | None = No
         manifest["runs"].append(dict(about))
         try:
             write_manifest(folder, manifest)
+            _keep_room(folder)
         except OSError as error:
             raise BadInput(f"the capture cannot be written: {error.strerror}", file=folder) from None
         yield Capture(folder, manifest, key, lock)
@@ -137,13 +140,19 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     return value
 
 
+def _keep_room(folder: Path) -> None:
+    """Take the space of the next manifest now, so that the counters find some on a full disk. Best effort."""
+    with suppress(OSError), os.fdopen(os.open(folder / PART, os.O_WRONLY | os.O_CREAT, 0o600), "wb") as file:
+        file.write(b" " * ((folder / MANIFEST).stat().st_size + ROOM))
+
+
 def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
     """Replace the manifest as a whole: a reader sees the old or the new one. Raises OSError."""
-    path, part = folder / MANIFEST, folder / f"{MANIFEST}.part"
-    handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        json.dump(manifest, file, indent=2, sort_keys=True)
-        file.write("\n")
+    path, part = folder / MANIFEST, folder / PART
+    text = json.dumps(manifest, indent=2, sort_keys=True) + "\n"
+    with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT, 0o600), "wb") as file:  # into the room that is kept for it
+        file.write(text.encode())
+        file.truncate()
         file.flush()
         os.fsync(file.fileno())
     os.replace(part, path)

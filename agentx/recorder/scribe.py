@@ -203,7 +203,10 @@ def main() -> None:
 
     messages = _messages(sys.stdin.buffer)
     settings, _ = next(messages)
-    segments = Segments(Path(settings["folder"]), settings["head"], settings["durability"])
+    try:
+        segments = Segments(Path(settings["folder"]), settings["head"], settings["durability"])
+    except OSError as error:
+        return say({"warn": f"agentx record: the capture cannot be written: {error.strerror or error}"})
     inbox = _Inbox()
     key = CaptureKey(settings["key"])
     writer = Writer(inbox, segments, key, settings["identity"], lambda text: say({"warn": text}))

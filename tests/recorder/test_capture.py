@@ -82,3 +82,16 @@ def test_a_manifest_is_replaced_as_a_whole(tmp_path: Path) -> None:
     (tmp_path / "manifest.json.part").write_text("left behind by a crash")
     write_manifest(tmp_path, {"a": 1})
     assert [path.name for path in tmp_path.iterdir()] == ["manifest.json"]
+
+
+def test_the_counters_have_room_on_a_full_disk(tmp_path: Path) -> None:
+    """Their blocks are taken at the start; cutting the file first would give them back."""
+    part = tmp_path / "cap" / "manifest.json.part"
+    with recording(tmp_path / "cap", {}, tmp_path / "key") as capture:
+        room, number = part.stat().st_size, part.stat().st_ino
+        capture.note_run({"counters": {"exchanges": 7}})
+        written = tmp_path / "cap" / "manifest.json"
+        assert written.stat().st_ino == number  # the same file, written over and renamed
+        assert written.stat().st_size < room
+        assert read_manifest(tmp_path / "cap")["runs"][-1]["counters"] == {"exchanges": 7}
+    assert not part.exists()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import shutil
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -72,6 +73,19 @@ def test_a_writer_that_is_killed_is_said_and_traffic_goes_on(tmp_path: Path) -> 
         assert made.stop() is None
     assert len(warnings) == 1
     assert "NOT RECORDED" in warnings[0]
+
+
+def test_a_folder_that_is_gone_before_the_writer_has_begun_is_one_line(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    copies, warnings = Copies(), list[str]()
+    with recording(tmp_path / "cap", {}, tmp_path / "key") as capture:
+        made = Scribe(copies, capture, "none", (), warnings.append)
+        shutil.rmtree(tmp_path / "cap")
+        made.start()
+        assert made.stop() is None
+    assert warnings[0].startswith("agentx record: the capture cannot be written: No such file")
+    assert "Traceback" not in capfd.readouterr().err
 
 
 def test_a_parent_that_is_gone_leaves_a_whole_capture(tmp_path: Path) -> None:
