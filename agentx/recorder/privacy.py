@@ -8,9 +8,10 @@ lengths on powers of two and times, which are stretched or shrunk by chance firs
 from __future__ import annotations
 
 import math
-from collections import Counter
+from array import array
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 
 from agentx.core import Gap, Opaque, OpaqueRun, Output, Piece, Prompt, Segment, Session, Tool, Turn
 
@@ -23,18 +24,21 @@ Chance = Callable[[str], float]  # a name -> a number in 0 ... 1, always the sam
 
 @dataclass(slots=True)
 class Linkability:
-    """Shares of runs of consecutive reply lengths, and of (prompt, reply) lengths, that occur once in the trace."""
+    """Shares of runs of consecutive reply lengths, and of (prompt, reply) lengths, that occur once in the trace.
 
-    outputs: dict[int, Counter[tuple[int, ...]]] = field(default_factory=lambda: {n: Counter() for n in GRAMS})
-    pairs: Counter[tuple[int, ...]] = field(default_factory=Counter)
+    Runs are kept as hashes, 40 bytes a turn in all: importers read traces that fit into no memory.
+    """
+
+    outputs: dict[int, array[int]] = field(default_factory=lambda: {n: array("q") for n in GRAMS})
+    pairs: array[int] = field(default_factory=lambda: array("q"))
     sessions: int = 0
 
     def add(self, session: Session) -> None:
         self.sessions += 1
         lengths = [turn.output.tokens for turn in session.turns]
-        for n, counts in self.outputs.items():
-            counts.update(tuple(lengths[i : i + n]) for i in range(len(lengths) - n + 1))
-        self.pairs.update((turn.isl, turn.output.tokens) for turn in session.turns)
+        for n, runs in self.outputs.items():
+            runs.extend(hash(tuple(lengths[i : i + n])) for i in range(len(lengths) - n + 1))
+        self.pairs.extend(hash((turn.isl, turn.output.tokens)) for turn in session.turns)
 
     def unique(self, n: int) -> float | None:
         """The share of runs of `n` reply lengths that occur once; None when there is no such run."""
@@ -54,9 +58,9 @@ class Linkability:
         return lines
 
 
-def _unique(counts: Counter[tuple[int, ...]]) -> float | None:
-    total = counts.total()
-    return sum(1 for count in counts.values() if count == 1) / total if total else None
+def _unique(runs: array[int]) -> float | None:
+    alone = sum(1 for _, equal in groupby(sorted(runs)) if sum(1 for _ in equal) == 1)
+    return alone / len(runs) if runs else None
 
 
 # --- coarse ------------------------------------------------------------------------------------------------------

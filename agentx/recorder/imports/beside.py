@@ -24,6 +24,7 @@ JOINABLE = {
     "codex": "codex",
     "codex-trace": "codex_trace",
     "mini-swe-agent": "mini_swe_agent",
+    "openhands-events": "openhands_events",
 }
 
 

@@ -4,7 +4,7 @@ Rows without a session are sessions of one turn; rows of one session are put tog
 stamps. Their prompts are read in one of two ways, found out session by session: *cumulative* rows give the whole
 prompt, so that its ids go on from those of the row before; *delta* rows give only what is new, to be put behind the
 history and the reply before. Two passes: the survey notes where each session's rows are, the second pass reads them
-again one session at a time, so that memory is bounded by one session and some 20 bytes a row.
+again one session at a time, so that memory is bounded by one session and some 60 bytes a row.
 """
 
 from __future__ import annotations

@@ -23,6 +23,7 @@ from agentx.recorder.imports.logged import LoggedFormat, Reader, Reading, parsed
 from agentx.recorder.imports.openhands_dialects import Forgot, Made, told
 from agentx.recorder.imports.source import lines
 from agentx.recorder.imports.transcripts import Heads, shallow
+from agentx.recorder.pauses import ToolTime
 from agentx.recorder.replies import Usage, reply_of, usage_of
 
 Json = dict[str, Any]
@@ -61,6 +62,7 @@ class Talk:
     over: set[str] = field(default_factory=set)  # responses that have been read
     asked: int | None = None  # when the last event before the reply was written
     total: Json = field(default_factory=dict)  # tokens of all calls, at the last one
+    emitted: dict[str, int] = field(default_factory=dict)  # a tool call -> when its event was written
 
 
 def make_reader() -> Reader:
@@ -131,6 +133,7 @@ def _conversation(talk: Talk, events: Any, reading: Reading) -> Iterator[ModelCa
             continue
         at, id = of_iso(event.get("timestamp")), str(event.get("id"))
         if isinstance(what, Made):
+            _emitted(talk, what, at)
             if _goes_on(talk, what, at):
                 rows.merged += 1
                 continue
@@ -145,8 +148,24 @@ def _conversation(talk: Talk, events: Any, reading: Reading) -> Iterator[ModelCa
         elif what.front:
             talk.front += what.items
         else:
+            _ran(talk, what.items, at, reading)
             talk.entries.append((id, what.items))
     yield from _ended(talk, reading)
+
+
+def _emitted(talk: Talk, made: Made, at: int | None) -> None:
+    """Note when a reply's tool calls were written."""
+    for call in map(mapping, listing(made.message.get("tool_calls"))):
+        if at is not None and isinstance(call.get("id"), str):
+            talk.emitted.setdefault(call["id"], at)
+
+
+def _ran(talk: Talk, items: tuple[Item, ...], at: int | None, reading: Reading) -> None:
+    """When the tools ran whose results come: from their calls to these, a wait for leave inside."""
+    for call in (call for item in items for call in item.answers):
+        begun = talk.emitted.get(call)
+        if begun is not None and at is not None and begun <= at:
+            reading.tool_times[call] = ToolTime(runs=((begun, at),), exact=False)
 
 
 def _goes_on(talk: Talk, made: Made, at: int | None) -> bool:

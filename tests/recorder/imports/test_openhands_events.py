@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from logs import Json, lines, take, written
 
-from agentx.core import Tool
+from agentx.core import Gap, GapParts, Tool
 from agentx.errors import BadInput
 from agentx.recorder.imports.books import Books
 from agentx.recorder.imports.detect import detect
@@ -277,3 +277,9 @@ def test_no_events_break_it_and_each_is_counted(tmp_path_factory: pytest.TempPat
     calls = list(make_reader()(path, reading))
     rows = reading.books.rows
     assert rows.read == len(events) == len(calls) + rows.merged + rows.dropped.total()
+
+
+def test_tools_ran_from_their_calls_to_their_results(tmp_path: Path) -> None:
+    """c1 until 4.5 s and c2 until 6.1 s, side by side; the reply was whole at 4.1 s, the next prompt left at 7 s."""
+    taken = take("openhands_events", conversation(tmp_path / "talk", SDK), folder=tmp_path)
+    assert taken.turns[1].gap == Gap("tool", 2.9, "recorded", GapParts(2.0, None, "inferred"))
