@@ -11,6 +11,7 @@ from typing import Any
 
 from agentx.reporter.compare_caveats import Caveat, Side
 from agentx.reporter.compare_figures import Measured
+from agentx.reporter.compare_statistics import MINIMUM
 
 WORK = (  # keys of the plan that change what is sent, or when
     "load", "measure", "wire", "history", "length", "gaps", "start", "warmup", "order", "recycle", "overflow", "abort",
@@ -34,7 +35,12 @@ def condition_caveats(a: Side, b: Side) -> tuple[Caveat, ...]:
     """Of the first run of each side, after the check that a side's runs are alike."""
     first, second = a.runs[0], b.runs[0]
     alike = [caveat for side in (a, b) for caveat in _within(side)]
-    between = (*_trace(first, second), *_rules(first, second), *_plan(first, second), *_server(first, second))
+    between = (
+        *_trace(first, second),
+        *_rules(first, second),
+        *_plan(first, second, _reseeded(a, b)),
+        *_server(first, second),
+    )
     return (*alike, *between, *_acceptance(a, b), *_lockstep(a, b), *_salt(a, b))
 
 
@@ -105,10 +111,18 @@ def _rules(first: Measured, second: Measured) -> Iterator[Caveat]:
         yield Caveat("simulated", "One run was simulated in virtual time, the other was replayed.", breaks=True)
 
 
-def _plan(first: Measured, second: Measured) -> Iterator[Caveat]:
+def _reseeded(a: Side, b: Side) -> bool:
+    """Whether every repeat of both sides drew anew: then what a seed does is in the spread between runs."""
+    seeds = [[one.about.plan.get("seed") for one in side.runs] for side in (a, b)]
+    return all(len(own) >= MINIMUM and len(set(own)) == len(own) for own in seeds)
+
+
+def _plan(first: Measured, second: Measured, reseeded: bool) -> Iterator[Caveat]:
     found = differences(first.about.plan, second.about.plan)
     found = {key: pair for key, pair in found.items() if key.split(".")[0] not in ("trace", "target", "slo")}
-    drawn = any(one.about.plan.get("order") == "shuffle" or one.about.plan.get("start") for one in (first, second))
+    drawn = not reseeded and any(
+        one.about.plan.get("order") == "shuffle" or one.about.plan.get("start") for one in (first, second)
+    )
     work = {key: pair for key, pair in found.items() if key.split(".")[0] in WORK or (key == "seed" and drawn)}
     rest = {key: pair for key, pair in found.items() if key not in work and key != "seed"}
     if work:

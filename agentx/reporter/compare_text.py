@@ -79,16 +79,18 @@ def _value(value: float | None, scale: float) -> str:
 
 
 def ratio_text(found: Estimate) -> str:
-    """`x1.04`, with its interval where it has one."""
+    """`x1.04`, with its interval where it has one, in as many digits as tell its ends from 1."""
     if found.ratio is None:
         return "unknown"
     if found.low is None or found.high is None:
         return f"x{_two(found.ratio)}"
-    return f"x{_two(found.ratio)} ({_two(found.low)}-{_two(found.high)})"
+    ends = (found.low, found.high)
+    digits = next((some for some in (2, 3, 4) if all(round(end, some) != 1 for end in ends)), 5)
+    return f"x{_two(found.ratio, digits)} ({_two(found.low, digits)}-{_two(found.high, digits)})"
 
 
-def _two(value: float) -> str:
-    return f"{value:.2f}" if 0.1 <= value < 100 else f"{value:.3g}"
+def _two(value: float, digits: int = 2) -> str:
+    return f"{value:.{digits}f}" if 0.1 <= value < 100 else f"{value:.3g}"
 
 
 def _words(pair: Pair) -> list[str]:

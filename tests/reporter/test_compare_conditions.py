@@ -119,3 +119,25 @@ def test_the_order_of_another_run(run, tmp_path, other, says):
     (found,) = (one for one in condition_caveats(*sides) if one.kind == "lockstep")
     assert says in found.text
     assert not found.breaks
+
+
+@pytest.mark.parametrize(
+    ("seeds", "kinds"),
+    [
+        (([1, 2, 3], [4, 5, 6]), []),  # drawn anew each time: what that does is in the spread between runs
+        (([1, 1, 1], [2, 2, 2]), ["plan"]),  # one draw of each side: what it does is in the ratio
+        (([1, 2], [3, 4]), ["plan"]),  # no interval, no spread
+    ],
+)
+def test_seeds_of_repeats(run, seeds, kinds):
+    def side(label, own):
+        made = []
+        for seed in own:
+            settings = changed("seed", 0)
+            settings["plan"] |= {"order": "shuffle", "seed": seed}
+            settings["salt"] = f"{label}{seed}{len(made)}"
+            made.append(measured(run(settings=settings)))
+        return Side(label, tuple(made))
+
+    found = condition_caveats(side("A", seeds[0]), side("B", seeds[1]))
+    assert [caveat.kind for caveat in found] == kinds
