@@ -86,8 +86,18 @@ def run(args: argparse.Namespace) -> int:
         done = compile_capture(
             args.capture, args.out, level, args.key, template, scope, across, bar.update, beside(args.join)
         )
-    print("\n".join(outcome(done, args.out, level)), file=sys.stderr)
+    print("\n".join([*outcome(done, args.out, level), *_advice(args)]), file=sys.stderr)
     return EXIT_OK
+
+
+def _advice(args: argparse.Namespace) -> list[str]:
+    """What a replay will show where nobody said what the recorded server's template added."""
+    if args.template is not None:
+        return []
+    return [
+        "no --template: the parts hold the chat template's tokens, and a replay's server adds its own again; then",
+        f"  agentx compare {args.out} RUN   says which N+M fits",
+    ]
 
 
 def outcome(done: Compiled, out: Path, level: str) -> list[str]:

@@ -43,3 +43,12 @@ def test_a_scope_key_is_made_once(capture: Path, tmp_path: Path) -> None:
     assert (tmp_path / "team.key").stat().st_mode & 0o777 == 0o600
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
     assert read_trace(tmp_path / "a").header.identity == "global"
+
+
+@pytest.mark.parametrize(("options", "advised"), [([], True), (["--template", "0+0"], False)])
+def test_who_says_nothing_of_a_template_is_told_how_to_learn_it(
+    capture: Path, tmp_path: Path, options: list[str], advised: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["compile", str(capture), "-o", str(tmp_path / "b.trace"), "--key", str(tmp_path / "key"), *options]
+    assert main(words) == 0
+    assert (f"agentx compare {tmp_path / 'b.trace'} RUN" in capsys.readouterr().err) == advised
