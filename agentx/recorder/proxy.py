@@ -8,6 +8,7 @@ answers only where no upstream could (`answers.py`).
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
@@ -367,5 +368,11 @@ def check_place(host: str, port: int) -> None:
 
 
 def _no_place(host: str, port: int, error: OSError) -> BadInput:
-    what = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror or error
-    return BadInput(f"cannot listen on {host} port {port}: {what}", hint="--port 0 takes a free port")
+    number = error.errno or 0
+    what = os.strerror(number) if number > 0 else str(error.strerror or error).partition(" (while")[0]
+    hint = (
+        "--port 0 takes a free port"
+        if number in (errno.EADDRINUSE, errno.EACCES)
+        else "--host is an address of this machine"
+    )
+    return BadInput(f"cannot listen on {host} port {port}: {what}", hint=hint)

@@ -120,6 +120,7 @@ def test_a_port_in_use(tmp_path: Path) -> None:
         (["openai", "-o", "cap", "--key", "cap/key"], "the key must lie outside"),
         (["openai", "-o", "cap", "--port", "x"], "0 to 65535"),
         (["openai", "-o", "/proc/none/cap"], "cannot be used"),
+        (["openai", "-o", "cap", "--host", "203.0.113.7"], "Cannot assign requested address (--host is"),
         (["./gone.yaml", "-o", "cap"], "gone.yaml"),
     ],
 )
