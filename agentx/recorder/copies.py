@@ -95,6 +95,16 @@ class Copies:
         self._put += cost(event)
         self._events.append(event)
 
+    def piece(self, kind: Kind, exchange: int, data: bytes, wanted: bool) -> None:
+        """A piece of a body, or its length where it is not wanted or has no room; this is what each chunk costs."""
+        waiting, kept, size = self._put - self._taken, data if wanted else None, len(data)
+        if wanted and waiting + size > self._limit:
+            self.tally.dropped_bytes += size
+            kept = None
+        if waiting <= 2 * self._limit:
+            self._put += EVENT_BYTES + (0 if kept is None else size)
+            self._events.append(Event(kind, exchange, time.monotonic_ns(), size if kept is None else kept))
+
     def open(self, opened: Opened) -> Copy:
         with self.lock:
             self.tally.exchanges += 1
@@ -107,9 +117,6 @@ class Copies:
     def full(self) -> bool:
         """Whether not even an event without data may be added."""
         return self.waiting > 2 * self._limit
-
-    def room(self, data: bytes) -> bool:
-        return self.waiting + len(data) <= self._limit
 
 
 def cost(event: Event) -> int:
@@ -132,7 +139,7 @@ class Copy:
 
     def request(self, data: bytes) -> None:
         self._copies.tally.request_bytes += len(data)
-        self._put("request", self._kept(data))
+        self._piece("request", data)
 
     def asked(self) -> None:
         self._put("asked", None)
@@ -144,7 +151,7 @@ class Copy:
     def data(self, data: bytes) -> None:
         self._copies.tally.response_bytes += len(data)
         self._last = data
-        self._put("data", self._kept(data))
+        self._piece("data", data)
 
     def end(self, cause: Cause, detail: str = "") -> None:
         """The exchange is over; only the first call counts. A client that leaves after the last event was done."""
@@ -158,13 +165,11 @@ class Copy:
             self._put("end", (cause, detail))
 
     def _put(self, kind: Kind, data: Any) -> None:
-        if self._silent or (kind in ("request", "data") and self._copies.full):
-            return
-        self._copies.put(kind, self._exchange, data)
+        if not self._silent:
+            self._copies.put(kind, self._exchange, data)
 
-    def _kept(self, data: bytes) -> bytes | int:
-        if self._wanted and not self._silent and self._copies.room(data):
-            return data
-        if self._wanted:
+    def _piece(self, kind: Kind, data: bytes) -> None:
+        if not self._silent:
+            self._copies.piece(kind, self._exchange, data, self._wanted)
+        elif self._wanted:
             self._copies.tally.dropped_bytes += len(data)
-        return len(data)

@@ -31,9 +31,9 @@ from agentx.recorder.writer import Tally, Writer
 
 PERIOD = 0.01  # s between two looks at the queue: what a killed recorder loses at most
 SLICE = 1 << 20  # bytes that are taken from the queue at once: what may wait in the recorder beside it
-ALONE = 8 << 10  # bytes from which a body's piece is written behind its event instead of packed into it
+ALONE = 8 << 10  # bytes from which a body's piece is written behind its message instead of packed into it
 BACKLOG = 64 << 20  # bytes that the child takes in before its writer has done with them
-_SIZES = struct.Struct("<II")  # of a message, and of the bytes behind it
+_SIZE = struct.Struct("<I")  # of a message
 _VECTOR = 1024  # buffers of one write (IOV_MAX of Linux and macOS)
 
 
@@ -97,7 +97,7 @@ class Scribe:
 
     def _turn(self, pipe: IO[bytes]) -> None:
         while events := self._copies.take(SLICE):
-            self._send(pipe, [buffer for event in events for buffer in _message(event)])
+            self._send(pipe, _message(events))
         tally = self._copies.tally
         if not self._behind and (tally.dropped_bytes or tally.unrecorded):
             self._behind = True
@@ -136,16 +136,22 @@ def _write(pipe: int, buffers: list[bytes]) -> None:
             rest = rest[os.write(pipe, rest) :]
 
 
-def _message(event: Event) -> list[bytes]:
-    """An event as buffers for the pipe."""
-    if isinstance(event.data, bytes) and len(event.data) >= ALONE:
-        return [*_packed(event._replace(data=None), len(event.data)), event.data]
-    return _packed(event)
+def _message(events: Sequence[Event]) -> list[bytes]:
+    """Events as buffers for the pipe: one message, and behind it the large pieces of bodies in their order."""
+    behind: list[bytes] = []
+    fields: list[tuple[Any, ...]] = []
+    for event in events:
+        if isinstance(event.data, bytes) and len(event.data) >= ALONE:
+            behind.append(event.data)
+            fields.append((*event[:3], None, len(event.data)))
+        else:
+            fields.append(event)
+    return [*_packed(fields), *behind]
 
 
-def _packed(value: Any, behind: int = 0) -> list[bytes]:
+def _packed(value: Any) -> list[bytes]:
     data: bytes = msgpack.packb(value, use_bin_type=True, unicode_errors="surrogatepass")
-    return [_SIZES.pack(len(data), behind), data]
+    return [_SIZE.pack(len(data)), data]
 
 
 # --- the child ---------------------------------------------------------------------------------------------------
@@ -174,22 +180,30 @@ class _Inbox(Copies):
         return events
 
 
-def _messages(pipe: IO[bytes]) -> Iterator[tuple[Any, bytes]]:
-    """Each message and the bytes behind it; a last one that was cut is left out."""
-    while len(head := pipe.read(_SIZES.size)) == _SIZES.size:
-        size, behind = _SIZES.unpack(head)
-        data, body = pipe.read(size), pipe.read(behind)
-        if len(data) < size or len(body) < behind:
-            return
-        yield msgpack.unpackb(data, raw=False, use_list=True, unicode_errors="surrogatepass"), body
+def _events(pipe: IO[bytes]) -> Iterator[Event]:
+    """The events of all messages; what a cut one has before the cut comes, if its fields are there."""
+    while fields := _unpacked(pipe):
+        for kind, exchange, at, data, *behind in fields:
+            if kind == "open":
+                method, target, headers, wire, connection = data
+                data = Opened(method, target, [(name, text) for name, text in headers], wire, connection)
+            elif behind:
+                data = pipe.read(behind[0])
+                if len(data) < behind[0]:
+                    return
+            yield Event(kind, exchange, at, data)
 
 
-def _event(value: Any, body: bytes) -> Event:
-    kind, exchange, at, data = value
-    if kind == "open":
-        method, target, headers, wire, connection = data
-        data = Opened(method, target, [(name, text) for name, text in headers], wire, connection)
-    return Event(kind, exchange, at, body or data)
+def _unpacked(pipe: IO[bytes]) -> Any:
+    """The next message; None where the pipe ends, or inside it."""
+    head = pipe.read(_SIZE.size)
+    if len(head) < _SIZE.size:
+        return None
+    size = _SIZE.unpack(head)[0]
+    data = pipe.read(size)
+    if len(data) < size:
+        return None
+    return msgpack.unpackb(data, raw=False, use_list=True, unicode_errors="surrogatepass")
 
 
 def main() -> None:
@@ -201,8 +215,7 @@ def main() -> None:
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
-    messages = _messages(sys.stdin.buffer)
-    settings, _ = next(messages)
+    settings: dict[str, Any] = _unpacked(sys.stdin.buffer)
     try:
         segments = Segments(Path(settings["folder"]), settings["head"], settings["durability"])
     except OSError as error:
@@ -211,8 +224,8 @@ def main() -> None:
     key = CaptureKey(settings["key"])
     writer = Writer(inbox, segments, key, settings["identity"], lambda text: say({"warn": text}))
     writer.start()
-    for value, body in messages:
-        inbox.put_event(_event(value, body))
+    for event in _events(sys.stdin.buffer):
+        inbox.put_event(event)
     writer.stop()
     say({"tally": asdict(writer.tally)})
 

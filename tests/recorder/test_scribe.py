@@ -19,7 +19,7 @@ from agentx.recorder import scribe as scribe_module
 from agentx.recorder.capture import recording
 from agentx.recorder.capture_reader import CaptureReader, Exchange
 from agentx.recorder.copies import Copies, Event, Opened
-from agentx.recorder.scribe import ALONE, SLICE, Scribe, _event, _Inbox, _message, _messages, _write
+from agentx.recorder.scribe import ALONE, SLICE, Scribe, _events, _Inbox, _message, _write
 
 CALL = Opened("POST", "/v1/messages?\udcff", [("X-Session-Id", "s"), ("Odd", "\udcff")], "messages", 1)
 
@@ -102,28 +102,38 @@ def test_a_parent_that_is_gone_leaves_a_whole_capture(tmp_path: Path) -> None:
 
 SIZES = st.sampled_from([0, 9, ALONE - 1, ALONE, ALONE + 1])
 VALUES = st.one_of(SIZES.map(lambda size: b"x" * size), st.integers(0, 2**63), st.none(), st.text(max_size=9))
+KINDS = st.sampled_from(["request", "data", "asked"])
+EVENTS = st.lists(st.builds(Event, KINDS, st.integers(1, 2**40), st.integers(0, 2**63 - 1), VALUES), max_size=9)
 
 
-@given(
-    st.lists(st.tuples(st.sampled_from(["request", "data", "asked"]), st.integers(1, 2**40), st.integers(0), VALUES))
-)
-def test_events_come_through_the_pipe_as_they_were(values: list[tuple[object, ...]]) -> None:
-    events = [Event(*value) for value in values if value[2] < 2**63]  # type: ignore[operator, arg-type]
-    pipe = io.BytesIO(b"".join(buffer for event in events for buffer in _message(event)) + b"\x09\0\0\0\0\0\0\0cut")
-    assert [_event(*message) for message in _messages(pipe)] == events
+def sent(*batches: list[Event]) -> bytes:
+    return b"".join(buffer for events in batches for buffer in _message(events))
+
+
+@given(st.lists(EVENTS.filter(bool), max_size=3))
+def test_events_come_through_the_pipe_as_they_were(batches: list[list[Event]]) -> None:
+    assert list(_events(io.BytesIO(sent(*batches)))) == [event for events in batches for event in events]
+
+
+@given(EVENTS.filter(bool), st.floats(0, 1))
+def test_a_pipe_that_is_cut_gives_what_came_before(events: list[Event], share: float) -> None:
+    whole = sent(events, events)
+    came = list(_events(io.BytesIO(whole[: int(len(whole) * share)])))
+    assert came == (events + events)[: len(came)]
+    assert len(came) >= (len(events) if share * len(whole) >= len(sent(events)) else 0)
 
 
 def test_an_opening_comes_through_with_its_odd_bytes() -> None:
-    (message,) = _messages(io.BytesIO(b"".join(_message(Event("open", 1, 2, CALL)))))
-    assert _event(*message).data == CALL
+    (event,) = _events(io.BytesIO(sent([Event("open", 1, 2, CALL)])))
+    assert event.data == CALL
 
 
 def test_a_large_piece_goes_into_the_pipe_as_it_is() -> None:
     """R14: neither packed nor joined, which would keep the proxy's loop from running while it is copied."""
     piece = b"x" * ALONE
-    event = Event("data", 1, 2, piece)
-    assert _message(event)[-1] is piece
-    assert sum(map(len, _message(event)[:-1])) < 64
+    *message, last = _message([Event("data", 1, 2, piece)])
+    assert last is piece
+    assert sum(map(len, message)) < 64
 
 
 @pytest.mark.parametrize("cut", [0, 1, 5, 11])
