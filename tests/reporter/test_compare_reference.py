@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,16 @@ def test_every_known_difference_of_conditions(four):
     assert differences["workload"] == ("AgentX", "agents")
     assert differences["hardware"] == ("8x MI325X", None)  # not told by the run, so it stands there
     assert {"model", "sessions", "max_running", "tensor_parallel", "drain"} & set(differences) == set()
+
+
+@pytest.mark.parametrize(("made", "differs"), [(299, False), (290, True)])  # tokens of 100 steps; 2.99 is published
+def test_an_acceptance_length_is_alike_to_its_second_decimal(four, sample, made, differs):
+    samples = [
+        sample(at, generation_tokens=tokens, requests=0, spec_verify_calls=steps)
+        for at, tokens, steps in ((-1, 0, 0), (9, made, 100))
+    ]
+    (row,) = compare_reference(replace(four, samples=tuple(samples)), CURVE, "c4").document()["rows"]
+    assert ("acceptance_length" in {each["name"] for each in row["conditions"]}) is differs
 
 
 def test_the_runs_own_findings_are_said(four):

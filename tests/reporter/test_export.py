@@ -53,6 +53,21 @@ def test_an_aggregate_divides_as_the_report_does(made) -> None:
     assert (found["num_requests_successful"], found["num_gpus"]) == (2, 4)
     completed = shown["throughput"]["completed"]
     assert found["output_tput_tps"] == completed["output"]["tokens_per_second"]
+    assert {
+        "num_requests_total",
+        "num_requests_successful",
+        "qps",
+        "duration",
+        "num_gpus",
+        "input_tput_tps",
+        "output_tput_tps",
+        "total_tput_tps",
+        "tput_per_gpu",
+        "theoretical_cache_hit_rate",
+        "p90_ttft",
+        "p90_intvty",
+        "p90_e2e_norm_intvty",
+    } <= found.keys()  # names that its readers look for
     assert found["output_tput_per_gpu"] == completed["output"]["tokens_per_second_per_gpu"]
     assert found["p95_ttft"] == shown["latency"]["ttft_seconds"]["p95"]
     assert found["p90_intvty"] == shown["interactivity"]["streaming_tokens_per_second"]["p90"]
