@@ -46,7 +46,7 @@ class Used:
 
     def line(self) -> str:
         told = self.beside
-        parts = [f"{self.calls:,} of its {len(told.calls):,} tool calls used"]
+        parts = [f"{self.calls:,} of its {len(told.calls):,} tool calls used"] if told.calls else []
         parts += [f"{self.runs:,} of {len(told.runs):,} tools without an id"] if told.runs else []
         parts += [f"{self.prompts:,} of {len(told.prompts):,} messages of its user"] if told.prompts else []
         parts += [f"{self.misfits:,} calls do not fit in their pauses"] if self.misfits else []
@@ -62,11 +62,13 @@ class Joined:
     files: list[Used]
     calls: int  # tool calls of the capture
     found: int  # of which a file tells
+    pauses: int  # of the capture
+    explained: int  # of which something is told
 
     def lines(self) -> list[str]:
         lines = [used.line() for used in self.files]
-        told = f"{self.found:,} of {self.calls:,} found in what was joined, {len(self.told.calls):,} explain a pause"
-        lines.append(f"tool calls of the capture: {told}")
+        told = f"{self.found:,} of {self.calls:,} found in what was joined"
+        lines.append(f"tool calls of the capture: {told}; pauses: {self.explained:,} of {self.pauses:,} explained")
         if self.told.by_times:
             lines.append(f"pauses explained by times alone, within {TOLERANCE / 1e9:g} s: {len(self.told.by_times):,}")
         return lines
@@ -126,7 +128,8 @@ def join(files: Iterable[Beside], linked: Sequence[Linked], items: Items) -> Joi
         used.append(books)
     told = Told(found.calls, found.turns, found.asked, frozenset(found.by_times))
     known = {call for books in used for call in books.beside.calls}
-    return Joined(told, used, len(emitted), len(emitted & known))
+    explained = [p for p in pauses if p.calls & found.calls.keys() or p.turn in found.turns or p.turn in found.asked]
+    return Joined(told, used, len(emitted), len(emitted & known), len(pauses), len(explained))
 
 
 def _nothing(books: Used, known: int) -> BadInput:

@@ -70,8 +70,8 @@ def _apart(found: Inspection) -> str:
     apart, total = found.apart, sum(found.provenance.values())
     if not apart.gaps:
         return ""
-    parts = f"tools {apart.tool:,.1f} s, their user {apart.human:,.1f} s, the client or not told {apart.rest:,.1f} s"
-    return f"{apart.gaps:,} of {total:,} gaps: {parts}"
+    tool, human = ("not told" if each is None else f"{each:,.1f} s" for each in (apart.tool, apart.human))
+    return f"{apart.gaps:,} of {total:,} gaps: tools {tool}, their user {human}, the rest {apart.rest:,.1f} s"
 
 
 def _made_by(provenance: object) -> str:

@@ -52,20 +52,20 @@ class Values:
 
 @dataclass(slots=True)
 class Apart:
-    """Gaps whose parts are told, in seconds: `tool` and `human` as far as each is told, `rest` what is left over."""
+    """Gaps whose parts are told, in seconds: `tool` and `human` (None: told of none), `rest` what is left over."""
 
     gaps: int = 0
-    tool: float = 0.0
-    human: float = 0.0
+    tool: float | None = None
+    human: float | None = None
     rest: float = 0.0
 
     def add(self, gap: Gap) -> None:
         if gap.parts is not None:
+            tool, human = gap.parts.tool, gap.parts.human
             self.gaps += 1
-            tool, human = gap.parts.tool or 0.0, gap.parts.human or 0.0
-            self.tool += tool
-            self.human += human
-            self.rest += max(gap.seconds - tool - human, 0.0)
+            self.tool = self.tool if tool is None else (self.tool or 0.0) + tool
+            self.human = self.human if human is None else (self.human or 0.0) + human
+            self.rest += max(gap.seconds - (tool or 0.0) - (human or 0.0), 0.0)
 
 
 @dataclass(slots=True)

@@ -118,7 +118,7 @@ def test_the_pauses_are_those_of_the_spans(recorded: tuple[Path, list[list[Done]
     (folder / "spans.json").write_text(json.dumps(spans(pauses, ahead)))
     code, said = compiled(folder, "--join", "spans.json")
     assert code == 0, said
-    assert "tool calls of the capture: 3 of 3 found in what was joined, 3 explain a pause" in said
+    assert "tool calls of the capture: 3 of 3 found in what was joined; pauses: 2 of 2 explained" in said
     assert ("its clock agrees with the capture's" in said) == (ahead == 0)
     (session,) = read_trace(folder / "b.trace")
     first, second = (turn.gap for turn in session.turns[1:])

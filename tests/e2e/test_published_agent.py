@@ -23,6 +23,7 @@ from agentx.engine.http_script import Rule, Script
 from agentx.engine.server import running
 from agentx.engine.settings import EngineSettings
 from agentx.recorder.compiling import compile_capture
+from agentx.recorder.imports.beside import beside
 from agentx.recorder.weaving import Template
 from agentx.reporter.compare_recorded import compare_recorded
 from agentx.reuse import possible
@@ -91,6 +92,13 @@ def test_the_replay_of_mini_swe_agent_is_what_it_sent(tmp_path: Path, monkeypatc
     [session] = read_trace(tmp_path / "a.trace")
     assert [(turn.isl, turn.output.tokens) for turn in session.turns] == lengths
     assert {tool.name for turn in session.turns for tool in turn.tools} == {"bash"}
+    joined = compile_capture(tmp_path / "cap", tmp_path / "b.trace", beside=beside([tmp_path / "work" / "t"])).joined
+    assert joined is not None
+    assert (joined.calls, joined.found, joined.pauses, joined.explained) == (4, 4, 3, 3)
+    [told] = read_trace(tmp_path / "b.trace")
+    for turn in told.turns[1:]:
+        assert turn.gap.parts is not None
+        assert 0 < (turn.gap.parts.tool or 0) < turn.gap.seconds
 
     replay(tmp_path / "a.trace", out=tmp_path / "run", sets=["gaps.scale=0"])
     compared = compare_recorded(tmp_path / "a.trace", tmp_path / "run")

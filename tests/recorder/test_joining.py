@@ -72,7 +72,7 @@ def test_parallel_tools_by_their_ids(parallel: None, join: Joining, tmp_path: Pa
     assert done.joined is not None
     assert done.joined.lines() == [
         "joined spans.json (otel): 2 of its 3 tool calls used; its clock agrees with the capture's, by 1 of 1 pauses",
-        "tool calls of the capture: 2 of 3 found in what was joined, 2 explain a pause",
+        "tool calls of the capture: 2 of 3 found in what was joined; pauses: 1 of 2 explained",
     ]
 
 

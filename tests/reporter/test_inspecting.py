@@ -71,9 +71,13 @@ def test_gaps_that_are_taken_apart_are_summed_up(tmp_path: Path) -> None:
     session = replace(session, turns=(zero, replace(one, gap=gaps[0]), replace(two, gap=gaps[1])))
     found = inspect(write(tmp_path / "a.trace", session))
     assert found.document()["gap_parts"] == {"gaps": 2, "tool": 2.0, "human": 29.5, "rest": 3.5}
-    said = ("taken apart", "2 of 2 gaps: tools 2.0 s, their user 29.5 s, the client or not told 3.5 s")
+    said = ("taken apart", "2 of 2 gaps: tools 2.0 s, their user 29.5 s, the rest 3.5 s")
     assert said in next(block for block in blocks(found) if isinstance(block, Facts)).pairs
     assert inspect(write(tmp_path / "b.trace", making.linear(id="s"))).document()["gap_parts"] is None
+    session = replace(session, turns=(zero, replace(one, gap=Gap("tool", 5.0, parts=GapParts(2.0))), two))
+    found = inspect(write(tmp_path / "c.trace", session))
+    assert found.document()["gap_parts"] == {"gaps": 1, "tool": 2.0, "human": None, "rest": 3.0}
+    assert any("their user not told" in text for text in map(str, blocks(found)))
 
 
 def test_what_a_trace_does_not_say_is_null(tmp_path: Path) -> None:
