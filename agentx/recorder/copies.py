@@ -1,14 +1,13 @@
 """The traffic's side of recording: copies go into a bounded queue, or are dropped and counted; nothing ever waits.
 
 The traffic's side appends, the writer's thread takes whatever is there every few milliseconds. There is no lock
-between them (a deque's ends are atomic), and each of the two byte counts is changed by one side only. The lock is for a
-program's own threads that call at one time (`sdk.py`); in the proxy it is always free. When the
+between them (a deque's ends are atomic), and each of the two byte counts is changed by one side alone. The traffic's
+side is one thread at a time: the proxy's loop, or whoever holds the lock of `sdk.py`. When the
 writer is behind by `limit` bytes, bodies are replaced by their lengths; at twice that, exchanges are not noted at all.
 """
 
 from __future__ import annotations
 
-import threading
 import time
 from collections import Counter, deque
 from collections.abc import Sequence
@@ -68,8 +67,6 @@ class Copies:
 
     def __init__(self, limit: int = LIMIT) -> None:
         self.tally = Tally()
-        # The same thread may come again: a stream that is dropped ends its copy wherever it happens to be collected.
-        self.lock = threading.RLock()
         self._limit = limit
         self._events: deque[Event] = deque()
         self._put = 0
@@ -106,12 +103,11 @@ class Copies:
             self._events.append(Event(kind, exchange, time.monotonic_ns(), size if kept is None else kept))
 
     def open(self, opened: Opened) -> Copy:
-        with self.lock:
-            self.tally.exchanges += 1
-            silent = self.full
-            if silent:
-                self.tally.unrecorded += 1
-            return Copy(self, self.tally.exchanges, opened, silent)
+        self.tally.exchanges += 1
+        silent = self.full
+        if silent:
+            self.tally.unrecorded += 1
+        return Copy(self, self.tally.exchanges, opened, silent)
 
     @property
     def full(self) -> bool:
@@ -157,9 +153,7 @@ class Copy:
         """The exchange is over; only the first call counts. A client that leaves after the last event was done."""
         if cause == "client_abort" and any(event in self._last[-_LAST_BYTES:] for event in _LAST_EVENTS):
             cause = "done"
-        with self._copies.lock:
-            if self._ended:
-                return
+        if not self._ended:
             self._ended = True
             self._copies.tally.ends[cause] += 1
             self._put("end", (cause, detail))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
@@ -134,6 +135,9 @@ class _CallCopy:
     """The copy of one call. No method raises: a fault of the recorder's must not become one of the call's."""
 
     _said = False
+    # A program may call from many threads, and the queue is one thread's at a time. The same thread may come again: a
+    # stream that is dropped ends its copy wherever it happens to be collected.
+    _lock = threading.RLock()
 
     def __init__(self, wire: str) -> None:
         self._wire = wire
@@ -141,11 +145,13 @@ class _CallCopy:
 
     def guarded(self, action: Callable[..., None], *args: Any) -> None:
         try:
-            action(*args)
+            with self._lock:
+                action(*args)
         except Exception as error:  # whatever the package's values do, the call goes on
             copy, self.copy = self.copy, None
             if copy is not None:
-                copy.end("recorder_stopped", "its copy failed")
+                with self._lock:
+                    copy.end("recorder_stopped", "its copy failed")
             if not _CallCopy._said:
                 _CallCopy._said = True
                 warn(f"agentx: a call could not be recorded, and went on: {type(error).__name__}: {error}")

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import threading
-
 import pytest
 
 from agentx.recorder.copies import Copies, Opened
@@ -78,35 +75,3 @@ def test_leaving_after_the_last_event_is_no_abort(last: bytes, cause: str) -> No
     copy.data(last)
     copy.end("client_abort")
     assert dict(copies.tally.ends) == {cause: 1}
-
-
-def test_threads_that_call_at_one_time_have_numbers_of_their_own() -> None:
-    """A program's synchronous client is often used by many threads: two calls under one number would be mixed."""
-    copies, before = Copies(limit=1 << 40), sys.getswitchinterval()
-
-    def call() -> None:
-        for _ in range(4000):
-            copy = copies.open(CALL)
-            copy.request(b"ask")
-            copy.end("done")
-
-    sys.setswitchinterval(1e-6)
-    try:
-        threads = [threading.Thread(target=call) for _ in range(6)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    finally:
-        sys.setswitchinterval(before)
-    assert len({event.exchange for event in copies.take()}) == 24_000
-    assert copies.waiting == 0
-    assert (copies.tally.exchanges, copies.tally.request_bytes, copies.tally.ends["done"]) == (24_000, 72_000, 24_000)
-
-
-def test_a_copy_may_end_inside_of_another_ones_step() -> None:
-    """Garbage may be collected anywhere, and a dropped stream ends its copy then."""
-    copies = Copies()
-    with copies.lock:
-        copies.open(CALL).end("client_abort")
-    assert copies.tally.ends["client_abort"] == 1

@@ -6,6 +6,8 @@ import asyncio
 import json
 import os
 import shutil
+import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -24,6 +26,8 @@ from agentx.errors import BadInput
 from agentx.recorder import sdk_capture
 from agentx.recorder.capture_reader import CaptureReader, Exchange
 from agentx.recorder.compiling import compile_capture
+from agentx.recorder.copies import Copies, Opened
+from agentx.recorder.sdk import _CallCopy
 from agentx.recorder.sdk_calls import request_body
 from agentx.recorder.sdk_capture import close_captures
 from agentx.trace import read_trace
@@ -267,3 +271,32 @@ async def test_a_cancelled_call_is_an_abort(url: str, tmp_path: Path) -> None:
         await task
     [seen] = exchanges(tmp_path / "cap")
     assert seen.cause == "client_abort"
+
+
+def test_threads_that_call_at_one_time_have_numbers_of_their_own() -> None:
+    """A synchronous client is often used by many threads: two calls under one number would be mixed."""
+    copies, before = Copies(limit=1 << 40), sys.getswitchinterval()
+
+    def begun(one: _CallCopy) -> None:
+        one.copy = copies.open(Opened("POST", "/v1/chat/completions", [], "chat", -1))
+        one.copy.request(b"ask")
+
+    def call() -> None:
+        for _ in range(4000):
+            one = _CallCopy("chat")
+            one.guarded(begun, one)
+            one.end("client_abort")
+
+    sys.setswitchinterval(1e-6)
+    try:
+        threads = [threading.Thread(target=call) for _ in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(before)
+    assert len({event.exchange for event in copies.take()}) == 24_000
+    assert copies.waiting == 0
+    assert (copies.tally.exchanges, copies.tally.request_bytes) == (24_000, 72_000)
+    assert copies.tally.ends["client_abort"] == 24_000
