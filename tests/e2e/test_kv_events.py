@@ -64,6 +64,27 @@ def test_what_the_engine_publishes_is_recorded(trace: Path, tmp_path: Path) -> N
     assert "tokens stored" in found.text()
 
 
+@pytest.mark.parametrize("host", [0, 400])
+@pytest.mark.parametrize("wire", ["chat", "generate"])
+def test_where_reuse_was_lost_is_measured(trace: Path, tmp_path: Path, wire: str, host: int) -> None:
+    """Three sessions that do not fit: of each lost token the server's own events say why."""
+    pytest.importorskip("zmq")
+    address, text = free_address(), ENGINE.replace("tokens: 2000", f"tokens: {host}")
+    with running(load_engine("engine", text=text), kv_events=address) as url:
+        sets = ["gaps.scale=0", "load.sessions=3", f"wire={wire}"]
+        run = replay(trace, target=target(tmp_path, url, address), out=tmp_path / "run", sets=sets)
+    found = report(run)
+    losses, told = found.losses, found.document()
+    assert (losses.source, losses.unmeasured) == ("measured", None)
+    assert losses.total == found.metrics.reuse.missing_to_ideal
+    assert losses.of("host_dropped" if host else "evicted") >= 50
+    assert losses.of("unexplained") == 0
+    assert told["losses"]["evicted_source"] == "measured"
+    assert told["evictions"]["owners"] == "exact"
+    assert {row["owner"]["session"] for row in told["evictions"]["rows"] if row["owner"]} == {"a", "b", "c"}
+    assert "measured" in found.text()
+
+
 def test_without_a_publisher_the_run_goes_on(trace: Path, tmp_path: Path) -> None:
     pytest.importorskip("zmq")
     address = free_address()
