@@ -119,14 +119,14 @@ class ChatIds(SentIds):
             found = aligned(said, stored, attempt.prompt_tokens)
             if found is not None:
                 self._learnt = {**found, **self._learnt}
-                return True
+                return True  # the latest is the longest: with its reply
         return False
 
 
 def aligned(said: Sequence[Said], stored: Ids, length: int | None) -> Mapping[Place, tuple[int, ...]] | None:
     """What stands around the messages in what was stored for them; `length`: tokens of the whole prompt.
 
-    None when they are not all there, or the end is not.
+    None when they are not all there. What is behind the last one is not among it where a page was not full.
     """
     found: dict[Place, tuple[int, ...]] = {}
     at, before = 0, ""
@@ -139,9 +139,10 @@ def aligned(said: Sequence[Said], stored: Ids, length: int | None) -> Mapping[Pl
             return None
         found[before, role, first if changed else None] = tuple(stored[at:place].tolist())
         at, before = place + len(ids), role
-    if length is None or not at <= length <= min(len(stored), at + WIDEST):
+    if length is None or not at <= length <= at + WIDEST:
         return None
-    found[before, "", None] = tuple(stored[at:length].tolist())
+    if length <= len(stored):
+        found[before, "", None] = tuple(stored[at:length].tolist())
     return found
 
 

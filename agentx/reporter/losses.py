@@ -170,7 +170,7 @@ def _measured(
     run: RunResults, sent: Sequence[Attempt], ideal: Ideal
 ) -> tuple[Sequence[Prompt], Mapping[AttemptKey, Found], str | None]:
     """By the server's KV events; or nothing, and why they cannot be used where there are any."""
-    from agentx.reporter.learnt_template import real_ids
+    from agentx.reporter.learnt_template import ChatIds, real_ids
     from agentx.reporter.losses_measured import blocks_by_server, measure_losses, prompts_of, recorded
     from agentx.reporter.sent_ids import Unknowable
 
@@ -178,8 +178,8 @@ def _measured(
         return (), {}, None
     try:
         servers = blocks_by_server(run)
-        requests, _ = resent(run, sent, ideal, prompts=real_ids(run))
-        prompts = prompts_of(run, requests, servers)
+        requests, made = resent(run, sent, ideal, prompts=real_ids(run))
+        prompts = prompts_of(run, requests, servers, learns=isinstance(made, ChatIds))
         found = measure_losses(prompts, [ideal.by_attempt[_key(attempt)] for attempt in sent])
     except Unknowable as error:
         return (), {}, str(error)

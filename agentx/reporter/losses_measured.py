@@ -66,9 +66,14 @@ def blocks_of_run(run: RunResults) -> list[Blocks]:
     return [made[publisher] for publisher in sorted(made)]
 
 
-def prompts_of(run: RunResults, requests: Sequence[Request], servers: Sequence[Blocks]) -> list[Prompt]:
-    """Raises Unknowable where the ids are not known, or do not have the length that the server counted."""
+def prompts_of(
+    run: RunResults, requests: Sequence[Request], servers: Sequence[Blocks], *, learns: bool
+) -> list[Prompt]:
+    """`learns`: their ids have to be learnt first. Raises Unknowable where they are not known, or do not have the
+    length that the server counted."""
     made, wrong = [], 0
+    if learns:
+        _learn(requests)
     for attempt, make, namespace in requests:
         blocks = servers[run.server_of(attempt.lane)]
         ids = _ids(attempt, make)
@@ -79,13 +84,20 @@ def prompts_of(run: RunResults, requests: Sequence[Request], servers: Sequence[B
     return made
 
 
+def _learn(requests: Sequence[Request]) -> None:
+    """What a chat template adds, where it has to be learnt: from any prompt that has something new."""
+    for attempt, make, _ in requests:
+        try:
+            make()
+        except Untaught as untaught:
+            untaught.by.learn(attempt, untaught.said)
+
+
 def _ids(attempt: Attempt, make: Make) -> Ids:
     """None for a request that was not answered, where what the template adds to it was never stored."""
     try:
         return np.frombuffer(make(), dtype="<u4")
-    except Untaught as untaught:
-        if untaught.by.learn(attempt, untaught.said):
-            return np.frombuffer(make(), dtype="<u4")
+    except Untaught:
         if attempt.ok:
             raise
         return np.empty(0, dtype=np.uint32)

@@ -31,13 +31,15 @@ LEARNT = {
 def test_what_stands_between_the_words_is_the_templates() -> None:
     assert aligned(SAID, WHOLE, 18) == LEARNT
     assert aligned(SAID, np.append(WHOLE, ids(6, 7)), 18) == LEARNT  # a reply behind it
+    but_the_end = {place: between for place, between in LEARNT.items() if place != ("user", "", None)}
+    assert aligned(SAID, WHOLE[:17], 18) == but_the_end  # in a page that was not full
 
 
 @pytest.mark.parametrize(
     ("stored", "length"),
     [
-        (WHOLE[:17], 18),  # the end was not stored
-        (WHOLE[:9], 18),  # nor most of it
+        (WHOLE[:9], 18),  # most of it was not stored
+        (WHOLE[:15], 18),  # nor the last word
         (np.where(np.arange(18) == 2, 7, WHOLE), 18),  # other words
         (WHOLE, None),  # the server did not say where the prompt ends
         (WHOLE, 15),  # it ends before its words
