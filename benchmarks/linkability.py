@@ -1,12 +1,14 @@
 """What is still linkable in traces of public samples, at each level that leaves content out.
 
     python benchmarks/linkability.py SAMPLES [--only weka mooncake] [--least 30]
+    python benchmarks/linkability.py a.trace
 
 SAMPLES is a folder of files in formats that `agentx import` finds out, such as a clone of kv-cache-tester's `traces`.
 All files of one format make one trace, once at each level (of a format that is imported file by file, the largest one).
 The figures are those that the import itself prints: the share of runs of reply lengths, and of (prompt, reply) lengths,
 that occur once. Beside them is the possible reuse, which a level should leave as it is. Traces of fewer turns than
-`least` are left out: in so few everything occurs once. The table in docs/privacy.md is from here.
+`least` are left out: in so few everything occurs once. A trace in place of a folder is looked at in the same way. The
+table in docs/privacy.md is from here.
 """
 
 from __future__ import annotations
@@ -22,11 +24,13 @@ from pathlib import Path
 from agentx.cli.main import main as agentx
 from agentx.errors import BadInput
 from agentx.recorder.imports.detect import detect
+from agentx.recorder.keys import CaptureKey
 from agentx.recorder.privacy import GRAMS, Linkability
+from agentx.recorder.shaping import Shape, Shaping
 from agentx.reuse import possible
-from agentx.trace import read_trace
+from agentx.trace import TraceWriter, read_trace
 
-LEVELS = ("shape", "shape-coarse")
+LEVELS: tuple[Shape, ...] = ("shape", "shape-coarse")
 WHOLE_FOLDERS = ("claude-bodies", "codex-trace")  # formats whose unit is a folder
 
 
@@ -54,6 +58,15 @@ def imported(format: str, paths: list[Path], level: str, folder: Path) -> Path |
         if code == 0:
             return out
     return None
+
+
+def shaped(trace: Path, level: Shape, folder: Path) -> Path:
+    """A trace at a level."""
+    shaping, out = Shaping(level, CaptureKey(os.urandom(32))), folder / f"{level}.trace"
+    with TraceWriter(out, shaping.header(read_trace(trace).header)) as writer:
+        for session in read_trace(trace):
+            writer.session(shaping.session(session))
+    return out
 
 
 def row(format: str, level: str, trace: Path, least: int) -> str | None:
@@ -85,6 +98,10 @@ def main() -> None:
     print("|---|---|---|---" + "|---" * (len(GRAMS) + 2) + "|")
     with tempfile.TemporaryDirectory() as folder:
         os.environ["AGENTX_KEYS"] = folder
+        if args.samples.is_file():
+            for level in LEVELS:
+                print(row(args.samples.stem, level, shaped(args.samples, level, Path(folder)), 0), flush=True)
+            return
         for format, paths in sorted(found(args.samples).items()):
             if args.only and format not in args.only:
                 continue

@@ -8,6 +8,7 @@ fit between its reply and the next prompt is left out, counted.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -255,13 +256,16 @@ def _by_times(books: Used, pauses: Sequence[_Pause], found: _Found) -> None:
 
 def _prompts(books: Used, pauses: Sequence[_Pause], found: _Found) -> None:
     """The last message of its session's user that was written in a pause, where none is known yet."""
+    moments: dict[str | None, list[int]] = {}
+    for session, at in sorted(books.beside.prompts, key=lambda prompt: prompt[1]):
+        moments.setdefault(session, []).append(at + books.clock.offset)
     for pause in pauses:
         if not pause.spoken or pause.session is None or pause.turn in found.asked:
             continue
-        moments = [at + books.clock.offset for session, at in books.beside.prompts if session == pause.session]
-        inside = [at for at in moments if _fits((at, at), (pause.begin, pause.end))]
-        if inside:
-            found.asked[pause.turn] = min(max(max(inside), pause.begin), pause.end)
+        known = moments.get(pause.session, [])
+        last = bisect_right(known, pause.end + TOLERANCE) - 1
+        if last >= 0 and known[last] >= pause.begin - TOLERANCE:
+            found.asked[pause.turn] = min(max(known[last], pause.begin), pause.end)
             books.prompts += 1
 
 
