@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from agentx.chunks import UNTOLD, Chunks
 from agentx.core import Attempt
 from agentx.reporter.turns import reply_tokens
 
@@ -92,12 +93,8 @@ def _delay(attempts: Sequence[Attempt], begins: Sequence[float | None]) -> float
 
 def _arrived(attempt: Attempt) -> tuple[Seconds, Tokens]:
     """When the chunks of a reply came, and how many tokens it then had; evenly where chunks do not tell."""
-    chunks = attempt.chunks
-    micros = np.fromiter((chunk.micros for chunk in chunks), np.float64, len(chunks))
-    counts = [chunk.tokens for chunk in chunks]
-    if None in counts:
-        each = max(1.0, (reply_tokens(attempt) or 0) / len(chunks))
-        tokens = np.floor(each * np.arange(1, len(chunks) + 1))
-    else:
-        tokens = np.cumsum(np.array(counts, np.float64))
-    return attempt.sent + micros / 1e6, tokens
+    micros, counts = np.frombuffer(Chunks.of(attempt.chunks).flat, np.int64).reshape(-1, 2).T
+    if (counts == UNTOLD).any():
+        each = max(1.0, (reply_tokens(attempt) or 0) / len(counts))
+        return attempt.sent + micros / 1e6, np.floor(each * np.arange(1, len(counts) + 1))
+    return attempt.sent + micros / 1e6, np.cumsum(counts, dtype=np.float64)

@@ -71,9 +71,9 @@ def blocks(answers: Sequence[Answer[Told]]) -> list[Block]:
                 "Concurrency 4 without a host tier, by the report's own findings: how much of the loss to an unlimited "
                 "cache its causes explain, and whether it calls the run steady. It calls "
                 f"{unsteady} of {len(answers)} not steady: an hour of four sessions is one draw and no mean. Evictions "
-                "explain most of the loss, and all of it where the pool has collapsed. What stays unexplained is what "
-                "the report's shadow cache would have kept, probably because it does not know what running requests "
-                "hold beside it.",
+                "explain the loss; unexplained would be what the report's shadow of the cache had kept. The shadow has "
+                "the rules of the engine that made these runs, and only the run folder to go by: that this is enough "
+                "is what the table shows, not that a server has these rules.",
             )
         ),
         Table(("seed", "reuse", "ideal", "tokens lost", "evicted", "unexplained", "halves"), rows),
