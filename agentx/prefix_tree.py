@@ -34,7 +34,10 @@ class PrefixTree:
 
     def root(self, space: str | None = None) -> Node:
         """Where all prompts of a model or a namespace begin: nothing is shared between them."""
-        return self.roots.setdefault(space, Node())
+        root = self.roots.get(space)
+        if root is None:
+            root = self.roots[space] = Node()
+        return root
 
     def add(self, node: Node, spans: Iterable[Span], fresh: list[tuple[Node, Span]] | None = None) -> tuple[int, Node]:
         """Add spans below `node`. Returns (tokens that were there already, as a prefix; the node at their end).

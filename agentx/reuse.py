@@ -13,6 +13,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import NamedTuple
 
 from agentx.content import Salting
@@ -38,8 +39,7 @@ class Trail(NamedTuple):
     length: int
 
 
-@dataclass(frozen=True, slots=True)
-class TurnReuse:
+class TurnReuse(NamedTuple):
     """One prompt: its tokens and the reused ones, by layer (indices of LAYERS; the last entry is the template).
 
     `whole`: the reused ones if the server's pages were of one token.
@@ -263,12 +263,12 @@ class Walk:
 
     def spans(self, piece: Piece) -> list[Span]:
         """The tokens of a piece by the trace."""
-        segment = self.session.segment(piece.segment)
-        if isinstance(segment.content, Opaque):
-            runs = self.session.piece_runs(piece)
-            return [Span((run.stream, self.salting(run.layer)), run.start, run.stop) for run in runs]
-        key = self._keys.get(segment.id)
+        key = self._keys.get(piece.segment)
         if key is None:
+            segment = self.session.segment(piece.segment)
+            if isinstance(segment.content, Opaque):
+                runs = self.session.piece_runs(piece)
+                return [Span((run.stream, self.salting(run.layer)), run.start, run.stop) for run in runs]
             stream = self.session.stream(segment)
             salt = "" if stream.kind == "literal" else self.salting(segment.layer)
             key = self._keys[segment.id] = stream, salt
@@ -283,7 +283,7 @@ class Walk:
         self, index: int, path: list[_Step], matched: int, left: Node, reply: int, cached: int | None
     ) -> TurnReuse:
         tokens = _plus(path[-1].sums if path else _NONE, MARKER, self.template.start)
-        isl = sum(tokens)
+        isl = (path[-1].node.depth if path else 0) + self.template.start
         unattributed = max(0, self.session.turns[index].isl - isl) if self.possible else 0
         usable = max(0, min(isl + unattributed - 1, matched))
         paged = usable // self.page * self.page
@@ -316,9 +316,12 @@ def _plus(sums: tuple[int, ...], layer: int, tokens: int, template: int = 0) -> 
     return tuple(more)
 
 
+_depth = attrgetter("node.depth")
+
+
 def _leading(path: list[_Step], count: int) -> tuple[int, ...]:
     """The first `count` tokens of a prompt, by layer; what stands behind its last piece is the template's."""
-    whole = bisect_right(path, count, key=lambda step: step.node.depth)
+    whole = bisect_right(path, count, key=_depth)
     sums, left = (path[whole - 1].sums, count - path[whole - 1].node.depth) if whole else (_NONE, count)
     if whole == len(path):
         return _plus(sums, MARKER, left)

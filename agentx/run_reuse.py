@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from agentx.capacity import Curve, capacity_curve
@@ -119,7 +119,7 @@ def run_reuse(run: RunResults) -> RunReuse:
     short = possible if sessions is traced else table(_walked(sent, sessions, _by_trace()))
     salted = table(_walked(sent, sessions, _salted(run))) if _salt_matters(run, sent) else short
     together = table(one) if alone else held
-    whole = together if page == 1 else table(replace(turn, reused=turn.whole) for turn in one)
+    whole = together if page == 1 else table(turn._replace(reused=turn.whole) for turn in one)
     kinds = _kinds(sessions)
     rows = [
         Row(attempt, a, b, *kinds[attempt.session][attempt.turn])

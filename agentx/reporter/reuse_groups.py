@@ -7,7 +7,7 @@ leading cached tokens that lie in it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -73,12 +73,17 @@ def grouped(reuse: Reuse) -> Grouped:
 
 
 def _layers(rows: Sequence[Row], known: bool) -> Iterator[Group]:
+    prompt = _columns(row.ideal.tokens for row in rows)
+    possible, ideal = _columns(row.possible.reused for row in rows), _columns(row.ideal.reused for row in rows)
+    observed = _columns(row.ideal.observed for row in rows if row.ideal.observed)
     for at, name in enumerate((*LAYERS, "template")):
-        prompt = sum(row.ideal.tokens[at] for row in rows)
-        possible, ideal = sum(row.possible.reused[at] for row in rows), sum(row.ideal.reused[at] for row in rows)
-        observed = sum(row.ideal.observed[at] for row in rows if row.ideal.observed) if known else None
-        if prompt:
-            yield Group("layer", name, None, prompt, possible, ideal, observed)
+        if prompt[at]:
+            yield Group("layer", name, None, prompt[at], possible[at], ideal[at], observed[at] if known else None)
+
+
+def _columns(counts: Iterable[Sequence[int]]) -> list[int]:
+    """Sums by layer."""
+    return [sum(column) for column in zip(*counts, strict=True)] or [0] * (len(LAYERS) + 1)
 
 
 def _by(
