@@ -31,6 +31,13 @@ class Chunks(Sequence[Chunk]):
             raise ValueError("chunks: the last one has no tokens")
         return Chunks(array("q", [UNTOLD if part is None else part for part in flat]))
 
+    @staticmethod
+    def untold(micros: Sequence[int]) -> Chunks:
+        """Chunks of which only the times are known."""
+        flat = array("q", [UNTOLD]) * (2 * len(micros))
+        flat[::2] = array("q", micros)
+        return Chunks(flat)
+
     @overload
     def __getitem__(self, at: int) -> Chunk: ...
     @overload

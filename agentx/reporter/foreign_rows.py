@@ -8,13 +8,14 @@ in the row, tokens of a chunk are not. What was asked for is told only through t
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from agentx.chunks import Chunks
 from agentx.core import Attempt, Cached, Chunk, Failure
 from agentx.errors import BadInput
 from agentx.frames import Tear
@@ -45,7 +46,7 @@ _KINDS = (  # parts of the names of exceptions, as AIPerf tells them, and the ki
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One request. `due`, `start`, `ack`, `end` in ns since the epoch; `ttft`, `latency` in seconds, `gaps` in ms.
+    """One request. `due`, `start`, `ack`, `end` in ns since the epoch; `ttft`, `latency` in seconds.
 
     `length`: of the prompt by the client's count. `own_counts`: the lengths are of the client's tokenizer, since the
     server told no usage.
@@ -66,7 +67,7 @@ class Row:
     end: int
     ttft: float | None
     latency: float | None
-    gaps: array[float]
+    chunks: Sequence[Chunk]
     length: int | None
     prompt: int | None
     completion: int | None
@@ -82,7 +83,7 @@ def read_rows(path: Path) -> tuple[list[Row], Tear | None]:
     rows: list[Row] = []
     for line in lines(path):
         try:
-            value = parse(line.data, path, line.number)
+            value = parse(line.data, path, line.number, blocks=False)
         except BadInput:
             if not rows or line.data.endswith(b"\n"):
                 raise
@@ -112,6 +113,8 @@ def _row(value: Any) -> Row:
     prompt, own_prompt = _tokens(metrics, "usage_prompt_tokens"), _tokens(metrics, "input_sequence_length")
     came, own_came = _tokens(metrics, "usage_completion_tokens"), _tokens(metrics, "output_sequence_length")
     phase = text(told, "benchmark_phase", "phase_kind") or "profiling"
+    ttft, latency = _seconds(metrics, "time_to_first_token"), _seconds(metrics, "request_latency")
+    completion = came if server else own_came
     return Row(
         session=session,
         played=played,
@@ -126,12 +129,12 @@ def _row(value: Any) -> Row:
         start=start,
         ack=_moment(told, "request_ack_ns"),
         end=end,
-        ttft=_seconds(metrics, "time_to_first_token"),
-        latency=_seconds(metrics, "request_latency"),
-        gaps=_gaps(metrics),
+        ttft=ttft,
+        latency=latency,
+        chunks=_chunks(_gaps(metrics), ttft, latency, completion),
         length=own_prompt if own_prompt is not None else _tokens(metrics, "error_isl"),
         prompt=prompt if server else own_prompt,
-        completion=came if server else own_came,
+        completion=completion,
         own_counts=not server and own_came is not None,
         asked=_asked(metrics, own_came if own_came is not None else came),
         cached=_tokens(metrics, "usage_prompt_cache_read_tokens"),
@@ -180,17 +183,30 @@ def _milliseconds(value: Any, name: str) -> float:
     return found / 1000
 
 
-def _gaps(metrics: Mapping[str, Any]) -> array[float]:
+def _gaps(metrics: Mapping[str, Any]) -> list[float]:
+    """Milliseconds between chunks; empty where they are not told."""
     name = "inter_chunk_latency"
     value = _value(metrics, name, "ms")
     if value is None:
-        return array("d")
+        return []
     if not isinstance(value, list):
         raise Invalid(f"{name}: {value!r:.40} is not a list of milliseconds")
-    if not set(map(type, value)) <= {int, float} or not all(0 <= gap < LONGEST for gap in value):
+    if not set(map(type, value)) <= {int, float} or (value and not 0 <= min(value) <= max(value) < LONGEST):
         for gap in value:
             _milliseconds(gap, name)  # names the first that is none
-    return array("d", value)
+    return value
+
+
+def _chunks(
+    gaps: Sequence[float], ttft: float | None, latency: float | None, completion: int | None
+) -> Sequence[Chunk]:
+    """Their times, where the row tells them; the tokens of one only where there is no other."""
+    if ttft is None:
+        return ()
+    if not gaps:
+        return Chunks.of([Chunk(round(ttft * 1e6), completion)]) if latency == ttft else ()
+    at = np.cumsum([ttft * 1000, *gaps])  # adds one after the other
+    return Chunks.untold(np.rint(np.minimum(at * 1000, LONGEST * 1000)).astype(np.int64).tolist())
 
 
 def _tokens(metrics: Mapping[str, Any], name: str) -> int | None:
@@ -279,7 +295,7 @@ def _attempt(row: Row, zero: int, play: int, turn: int, attempt: int, lane: int,
         first=None if row.ttft is None else sent + row.ttft,
         last=None if row.latency is None else sent + row.latency,
         end=(row.end - zero) / 1e9,
-        chunks=_chunks(row),
+        chunks=row.chunks,
         prompt_tokens=row.prompt,
         completion_tokens=row.completion,
         cached=None if row.cached is None else Cached(total=row.cached),
@@ -288,14 +304,3 @@ def _attempt(row: Row, zero: int, play: int, turn: int, attempt: int, lane: int,
         rid=row.rid,
         extra={UNTOLD: untold} if untold else {},
     )
-
-
-def _chunks(row: Row) -> tuple[Chunk, ...]:
-    """Their times, where the row tells them; the tokens of one only where there is no other."""
-    if row.ttft is None:
-        return ()
-    if row.gaps:
-        times = accumulate(row.gaps, initial=row.ttft * 1000)
-        return tuple(Chunk(round(at * 1000), None) for at in times)
-    alone = row.latency == row.ttft
-    return (Chunk(round(row.ttft * 1e6), row.completion),) if alone else ()

@@ -174,7 +174,7 @@ def _spread(times: Sequence[TurnTimes], figure: Callable[[TurnTimes], float | No
 
 
 def _gaps(gaps: Gaps) -> Spread | None:
-    return spread_of(np.sort(gaps.values).tolist(), gaps.sessions)
+    return spread_of(np.sort(gaps.values).data, gaps.sessions)  # not a list: there may be millions
 
 
 def _client_less_server(one: TurnTimes) -> float | None:

@@ -58,7 +58,11 @@ def number(value: Any) -> float | None:
 
 def text(value: Mapping[str, Any], *names: str) -> str | None:
     """The first of these keys that holds a text which is not empty."""
-    return next((value[name] for name in names if isinstance(value.get(name), str) and value[name]), None)
+    for name in names:
+        found = value.get(name)
+        if found and isinstance(found, str):
+            return found
+    return None
 
 
 def mapping(value: Any) -> dict[str, Any]:

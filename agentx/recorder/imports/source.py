@@ -101,12 +101,15 @@ def _refuse(name: str) -> float:
     raise ValueError(f"{name} is not a number")
 
 
-def parse(data: bytes, path: Path, line: int | None = None) -> Any:
-    """One JSON value. Raises BadInput, with the line, for what is not JSON or ends in the middle."""
+def parse(data: bytes, path: Path, line: int | None = None, *, blocks: bool = True) -> Any:
+    """One JSON value, its lists of block ids packed unless it has none that are wanted (`blocks` False).
+
+    Raises BadInput, with the line, for what is not JSON or ends in the middle.
+    """
     if data.startswith(MAGIC):
         raise BadInput("this is an agentx trace already", file=path, hint="agentx inspect reads it")
     try:
-        return json.loads(data, object_hook=_hash_ids, parse_constant=_refuse)
+        return json.loads(data, object_hook=_hash_ids if blocks else None, parse_constant=_refuse)
     except json.JSONDecodeError as error:
         at = line if line is not None else error.lineno
         if error.pos >= len(error.doc.rstrip()) or error.msg.startswith("Unterminated"):
