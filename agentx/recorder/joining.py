@@ -9,6 +9,7 @@ fit between its reply and the next prompt is left out, counted.
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -44,6 +45,7 @@ class Used:
     prompts: int = 0
     misfits: int = 0  # known by an id, and not where the capture has room for them
     astray: int = 0  # without an id, and in no pause or in several
+    shared: int = 0  # whose id several replies of the capture gave
 
     def line(self) -> str:
         told = self.beside
@@ -51,6 +53,7 @@ class Used:
         parts += [f"{self.runs:,} of {len(told.runs):,} tools without an id"] if told.runs else []
         parts += [f"{self.prompts:,} of {len(told.prompts):,} messages of its user"] if told.prompts else []
         parts += [f"{self.misfits:,} calls do not fit in their pauses"] if self.misfits else []
+        parts += [f"{self.shared:,} calls have an id that several replies gave"] if self.shared else []
         parts += [f"{self.astray:,} tools fit in no pause, or in several"] if self.astray else []
         return f"joined {told.path.name} ({told.format}): {', '.join(parts)}; {self.clock.line()}"
 
@@ -115,11 +118,12 @@ def join(files: Iterable[Beside], linked: Sequence[Linked], items: Items) -> Joi
 
     Raises BadInput for a file that says nothing of this capture, or whose clock cannot be the capture's.
     """
-    pauses = [pause for this in linked if (pause := _pause(this, linked, items)) is not None]
-    emitted = {call.id for this in linked for call in this.turn.last.calls}
+    given = Counter(id for this in linked for id in {call.id for call in this.turn.last.calls})
+    emitted, shared = given.keys(), frozenset(id for id, count in given.items() if count > 1)
+    pauses = [pause for this in linked if (pause := _pause(this, linked, items, shared)) is not None]
     found, used = _Found(), []
     for beside in files:
-        books = Used(beside, _clock(beside, pauses))
+        books = Used(beside, _clock(beside, pauses), shared=len(shared & beside.calls.keys()))
         _by_id(books, pauses, found)
         _by_reply(books, pauses, found)
         _by_times(books, pauses, found)
@@ -135,7 +139,9 @@ def join(files: Iterable[Beside], linked: Sequence[Linked], items: Items) -> Joi
 
 def _nothing(books: Used, known: int) -> BadInput:
     told = books.beside
-    if known:
+    if known and known == books.shared:
+        said, hint = f"its {known:,} tool calls have ids that several replies gave", "it cannot be told which is which"
+    elif known:
         said, hint = f"{known} of its tool calls are in the capture, and none fits in its pause", "are the times right?"
     else:
         said = f"nothing in it is of this capture: 0 of {len(told.calls):,} tool calls, by their ids"
@@ -145,11 +151,12 @@ def _nothing(books: Used, known: int) -> BadInput:
     return BadInput(said, file=told.path, hint=hint)
 
 
-def _pause(this: Linked, linked: Sequence[Linked], items: Items) -> _Pause | None:
+def _pause(this: Linked, linked: Sequence[Linked], items: Items, shared: frozenset[str]) -> _Pause | None:
+    """The pause before a turn. Ids that are `shared` by several replies tell nothing apart."""
     if this.parent is None or not this.turn.last.timed:
         return None
     before = linked[this.parent].turn
-    calls = answered(this, items) & {call.id for call in before.last.calls}
+    calls = (answered(this, items) & {call.id for call in before.last.calls}) - shared
     layers = {items.known[number].layer for number in this.turn.numbers[this.shared :]}
     spoken = "user" in layers and "tool_result" not in layers
     return _Pause(

@@ -136,6 +136,23 @@ def test_a_file_that_says_nothing_of_the_capture(
         join(lines(tmp_path / "file.jsonl", *values))
 
 
+def test_ids_that_several_replies_gave_tell_nothing_apart(maker: Maker, join: Joining, tmp_path: Path) -> None:
+    """Some servers number the calls of each session anew."""
+    for at, name in ((0, "one"), (20, "other")):
+        use = [call_of("call_0", "Bash", command=name), call_of(f"own {name}", "Read")]
+        talk = [user(name), assistant(None, *use), tool("call_0", "x"), tool(f"own {name}", "y")]
+        maker.exchange(at, chat(talk[:1]), chat_reply(None, 30, 9, tool_calls=use))
+        maker.exchange(at + 9, chat(talk), chat_reply("done", 60, 5))
+    spans = [ran("call_0", 22, 23), ran("own one", 2, 4)]
+    sessions, done = join(written(tmp_path / "spans.json", export(*spans)))
+    assert [gap.parts for gap in gaps(sessions)] == [GapParts(2.0), None]
+    assert [each.seconds for session in sessions for each in session.turns[1].tools] == [None, 2.0, None, None]
+    assert done.joined is not None
+    assert "1 of its 2 tool calls used, 1 calls have an id that several replies gave" in done.joined.lines()[0]
+    with pytest.raises(BadInput, match="its 1 tool calls have ids that several replies gave"):
+        join(written(tmp_path / "one.json", export(spans[0])))
+
+
 def test_one_useless_file_beside_a_good_one_is_said(parallel: None, join: Joining, tmp_path: Path) -> None:
     good = written(tmp_path / "good.json", export(ran("c1", 11, 14)))
     with pytest.raises(BadInput, match=r"bad\.json.*nothing in it"):
