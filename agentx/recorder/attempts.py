@@ -131,6 +131,7 @@ def attempt_of(call: ModelCall, items: Items, key: CaptureKey) -> Attempt:
     light = replace(
         call.reply,
         items=(),
+        ids=(),
         calls=tuple(ToolCall(c.id, c.name, tuple(items.text(t).hex() for t in c.texts)) for c in call.reply.calls),
     )
     request = call.request

@@ -34,7 +34,12 @@ RULES = (
     "a prompt of text or ids is cut into blocks of 256 characters or 64 ids, from the end of what it goes on from",
 )
 TEXT_BLOCK, ID_BLOCK = 256, 64
-TEXT, IDS, REPLY = b"text:", b"ids:", b"reply:"  # how the keys of parts of plain prompts begin
+TEXT, IDS, REPLY, REPLY_IDS = (
+    b"text:",
+    b"ids:",
+    b"reply:",
+    b"reply-ids:",
+)  # how keys of plain prompts begin
 IMAGE_WEIGHT = 6000  # bytes of text that an image or file is taken for when tokens are split by bytes
 _BINARY = frozenset({"image", "image_url", "input_image", "input_audio", "file", "input_file", "document"})
 _REASONING = frozenset({"thinking", "redacted_thinking", "reasoning"})

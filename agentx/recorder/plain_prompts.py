@@ -11,12 +11,13 @@ from __future__ import annotations
 import json
 from array import array
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from agentx.recorder.calls import ModelCall
-from agentx.recorder.canonical import IDS, REPLY, TEXT, Item, id_items, reply_item, text_items
+from agentx.recorder.canonical import IDS, REPLY, REPLY_IDS, TEXT, Item, id_items, reply_item, text_items
+from agentx.recorder.canonical_json import key_of
 
 WIRES = ("completions", "generate")
 ALIKE = 512  # earlier prompts of a client and model that are looked at
@@ -62,10 +63,14 @@ class PlainPrompts:
             spans = self._spans((f"{call.wire} text", call.credential, call.request.model), whole, reply)
             made = [item for span in spans for item in _text_items(whole, span)]
         elif all(item.key.startswith(IDS) for item in items):
-            ids = array("q", [id for item in items for id in json.loads(item.key[len(IDS) :])])
-            data = ids.tobytes()
-            spans = self._spans((f"{call.wire} ids", call.credential, call.request.model), data, b"")
-            made = [item for span in spans for item in id_items(ids[span.start // 8 : span.stop // 8], span.start > 0)]
+            ids = [id for item in items for id in json.loads(item.key[len(IDS) :])]
+            if not all(abs(id) < 1 << 62 for id in ids):
+                return call
+            made_ids = call.reply.ids
+            group = f"{call.wire} ids", call.credential, call.request.model
+            spans = self._spans(group, array("q", ids).tobytes(), array("q", made_ids).tobytes())
+            made = [item for span in spans for item in _id_items(ids, span)]
+            call = replace(call, reply=replace(call.reply, items=(_reply_ids(made_ids),) if made_ids else ()))
         else:
             return call
         return replace(call, request=replace(call.request, items=tuple(made)))
@@ -111,3 +116,15 @@ def _text_items(whole: str, span: Span) -> Iterator[Item]:
         yield reply_item(text)
     else:
         yield from text_items(text, span.start > 0)
+
+
+def _id_items(whole: list[int], span: Span) -> Iterator[Item]:
+    ids = whole[span.start // 8 : span.stop // 8]
+    if span.reply:
+        yield _reply_ids(ids)
+    else:
+        yield from id_items(ids, span.start > 0)
+
+
+def _reply_ids(ids: Sequence[int]) -> Item:
+    return Item("assistant", REPLY_IDS + key_of(list(ids)), 4 * len(ids), tokens=len(ids), glued=True)

@@ -44,6 +44,7 @@ class Reply:
     first_token: int | None = None
     error: str | None = None
     size: int = 0  # bytes of visible and reasoning text, for an estimate where usage is not told
+    ids: tuple[int, ...] = ()  # its tokens, where a reply of /generate tells all of them
 
 
 @dataclass(slots=True)
@@ -53,6 +54,7 @@ class _Gathering:
     blocks: dict[int, dict[str, Any]] = field(default_factory=dict)
     calls: dict[int, dict[str, Any]] = field(default_factory=dict)
     text: list[str] = field(default_factory=list)
+    ids: list[int] = field(default_factory=list)
     reasoning: list[str] = field(default_factory=list)
     output: list[dict[str, Any]] = field(default_factory=list)
     usage: dict[str, Any] = field(default_factory=dict)
@@ -182,6 +184,7 @@ def _chat_event(gathering: _Gathering, event: dict[str, Any]) -> bool:
         _merge(gathering.usage, event.get("meta_info"))
         gathering.whole = bool(_map(event.get("meta_info")).get("finish_reason"))
         gathering.text = [event["text"]]
+        _ids(gathering, event)
         return bool(event["text"])
     choices = _list(event.get("choices"))
     choice = _map(choices[0]) if choices else {}
@@ -197,6 +200,12 @@ def _chat_event(gathering: _Gathering, event: dict[str, Any]) -> bool:
     for position, call in enumerate(_list(delta.get("tool_calls"))):
         _call_delta(gathering, _map(call), position)
     return bool(text or reasoning or delta.get("tool_calls"))
+
+
+def _ids(gathering: _Gathering, told: Mapping[str, Any]) -> None:
+    """Token ids of a reply: all so far, or, as a server may be set, those that are new."""
+    ids = _list(told.get("output_ids"))
+    gathering.ids = ids if ids[: len(gathering.ids)] == gathering.ids else gathering.ids + ids
 
 
 def _call_delta(gathering: _Gathering, call: dict[str, Any], position: int) -> None:
@@ -264,6 +273,7 @@ def _whole(wire: str, gathering: _Gathering, value: dict[str, Any]) -> None:
         gathering.whole = value.get("status") in ("completed", "incomplete", None) and "output" in value
     elif isinstance(value.get("text"), str):
         gathering.text, gathering.whole = [value["text"]], True
+        _ids(gathering, value)
         _merge(gathering.usage, value.get("meta_info"))
     else:
         choices = _list(value.get("choices"))
@@ -295,16 +305,24 @@ def _reply(wire: str, gathering: _Gathering) -> Reply:
         else:
             items += assistant(message)
         size = sum(each.weight for each in items) + sum(map(len, gathering.reasoning))
+    usage = _usage(wire, gathering.usage)
     return Reply(
         gathering.whole and gathering.error is None,
-        _usage(wire, gathering.usage),
+        usage,
         tuple(items),
         tuple(calls),
         gathering.id,
         gathering.first_token,
         gathering.error,
         size,
+        _all_of(gathering.ids, usage),
     )
+
+
+def _all_of(ids: list[Any], usage: Usage) -> tuple[int, ...]:
+    """The ids, where they are as many as the reply has tokens."""
+    told = len(ids) == usage.completion and all(type(id) is int and abs(id) < 1 << 62 for id in ids)
+    return tuple(ids) if told else ()
 
 
 def _as_message(wire: str, gathering: _Gathering) -> dict[str, Any]:

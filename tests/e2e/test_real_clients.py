@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import http.server
+import json
 import threading
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
@@ -30,11 +31,13 @@ from agentx.recorder.recording import Recording, record
 from agentx.recorder.sdk_capture import close_captures
 from agentx.replayer.simulate import simulate
 from agentx.reporter.compare_recorded import compare_recorded
+from agentx.reuse import possible_by_turn
 from agentx.trace import read_trace
 
 anthropic = pytest.importorskip("anthropic")
 
 KEY = "sk-test-0123456789abcdef"
+JSON = {"Content-Type": "application/json"}
 Make = Callable[..., Any]  # a client of (base URL, options)
 Trouble = tuple[int, dict[str, str]] | None  # an answer's status and headers, or none at all
 
@@ -224,6 +227,28 @@ def test_completions(tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: A
     # The second prompt is the first, its reply and something more.
     layers = [session.segment(piece.segment).layer for piece in session.pieces(1)]
     assert (session.turns[1].prompt.base, session.turns[1].prompt.keep, layers) == (0, 1, ["user", "assistant", "user"])
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+def test_token_ids(tmp_path: Path, capsys: pytest.CaptureFixture[str], stream: bool) -> None:
+    """Who keeps ids, as trainers do, sends back the ids of the reply: all that the server had cached is possible."""
+    ids, cached = [int.from_bytes(b" abc", "little")] * 100, []
+    with running(EngineSettings(context=8192, timing=FAST)) as upstream, recorded(tmp_path, upstream) as url:
+        for _ in range(3):
+            body = {"input_ids": ids, "sampling_params": {"max_new_tokens": 7}, "stream": stream}
+            request = urllib.request.Request(f"{url}/generate", json.dumps(body).encode(), JSON)
+            with urllib.request.urlopen(request, timeout=20) as answer:
+                text = answer.read().decode()
+            reply = json.loads(text.split("data: ")[-2] if stream else text)
+            cached.append(reply["meta_info"]["cached_tokens"])
+            ids = [*ids, *reply["output_ids"], *[int.from_bytes(b" def", "little")] * 5]
+    (session,), _ = compiled(tmp_path, capsys, template="0+0")
+    assert session.extra["known_by"] == "linked"
+    assert [turn.isl for turn in session.turns] == [100, 112, 124]
+    assert [turn.prompt.base for turn in session.turns] == [None, 0, 1]
+    possible = [sum(turn.reused) for turn in possible_by_turn([session])]
+    assert possible == [0, 107, 119]
+    assert [could - did for could, did in zip(possible, cached, strict=True)] == [0, 1, 1]  # a reply's last has no KV
 
 
 class Flaky(http.server.BaseHTTPRequestHandler):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -79,6 +81,20 @@ def test_token_ids_share_the_whole_prompt() -> None:
     second = known.cut(call([*first, *range(500, 600)], wire="generate")).request.items
     assert [item.tokens for item in second] == [64, 36, 64, 36]
     assert second[:2] == cut_first
+
+
+def test_token_ids_of_a_reply_are_one_item() -> None:
+    first, answer = list(range(100)), tuple(range(900, 930))
+    known, asked = PlainPrompts(), call(first, "as text", wire="generate")
+    told = known.cut(replace(asked, reply=replace(asked.reply, ids=answer)))
+    second = known.cut(call([*first, *answer, *range(500, 510)], wire="generate")).request.items
+    assert [(item.layer, item.tokens) for item in second] == [
+        ("user", 64), ("user", 36), ("assistant", 30), ("user", 10),
+    ]  # fmt: skip
+    assert told.reply.items == second[2:3]  # what the next prompt holds of it, and not its text
+    assert known.cut(asked).reply.items == ()
+    far = call([1 << 70], wire="generate")
+    assert known.cut(far) is far
 
 
 def test_what_is_too_much_is_forgotten_the_oldest_first() -> None:

@@ -187,6 +187,29 @@ def test_a_stream_without_its_type_and_a_compressed_one() -> None:
     assert (packed.whole, packed.usage.prompt, packed.first_token) == (True, 3, None)
 
 
+def _generated(text: str, ids: list[int], done: bool = False) -> dict[str, Any]:
+    meta = {"prompt_tokens": 4, "completion_tokens": 3, "finish_reason": {"type": "stop"} if done else None}
+    return {"text": text, "output_ids": ids, "meta_info": meta}
+
+
+@pytest.mark.parametrize(
+    ("events", "ids"),
+    [
+        ([[1, 2, 3]], (1, 2, 3)),
+        ([[1], [1, 2], [1, 2, 3]], (1, 2, 3)),  # all so far
+        ([[1], [2], [3]], (1, 2, 3)),  # those that are new
+        ([[1, 2]], ()),  # not as many as there were tokens
+        ([["a", "b", "c"]], ()),
+    ],
+)
+def test_the_ids_of_a_generated_reply(events: list[list[Any]], ids: tuple[int, ...]) -> None:
+    stream = b"".join(sse(_generated("x", each, number == len(events) - 1)) for number, each in enumerate(events))
+    assert read_reply("generate", exchange(stream + b"data: [DONE]\n\n", SSE)).ids == ids
+    if len(events) == 1:
+        whole = json.dumps(_generated("x", events[0], True)).encode()
+        assert read_reply("generate", exchange(whole, (("content-type", "application/json"),))).ids == ids
+
+
 def test_generate() -> None:
     """SGLang's own: cumulative text, usage in meta_info."""
     meta = {"prompt_tokens": 8, "completion_tokens": 2, "cached_tokens": 3}
