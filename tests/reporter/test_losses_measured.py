@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import msgpack
+import numpy as np
 import pytest
 from making import header, linear, with_tools
 
@@ -20,10 +21,14 @@ from agentx.engine import engine as engines
 from agentx.engine.kv_publisher import KvBlocks
 from agentx.engine.nodes import ID_BYTES, CacheEvent
 from agentx.frames import FrameWriter
-from agentx.kv_events import KV_EVENTS, VERSION
+from agentx.kv_events import KV_EVENTS, VERSION, Cleared, KvBatch, Removed, Stored
 from agentx.replayer import simulate as simulating
 from agentx.reporter import losses_measured
+from agentx.reporter.block_removers import Prompt
+from agentx.reporter.losses import CAUSES, _turn_loss
+from agentx.reporter.losses_measured import measure_losses
 from agentx.reporter.reporting import Report, report
+from agentx.reporter.stored_blocks import blocks_of, places, root_place
 from agentx.results import RunResults
 from agentx.trace import TraceWriter
 
@@ -116,6 +121,62 @@ def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for name in "abcde":
             file.session(linear(8, id=name, fresh=100))
     return path
+
+
+# One prompt of 12 tokens in pages of 2, by hand. x's tokens 0-11 are stored at 1 s; r asks for the same ones, is sent at
+# 10 s, leaves the queue at 11 s and gets its first token at 12 s, when its own store is told; its ideal is 10.
+IDS = list(range(1, 13))
+FIRST = (1.0, [Stored((1, 2, 3, 4, 5, 6), None, tuple(IDS), 2, "device")])
+PRESS = (1.0, [Stored((90,), None, (90, 91), 2, "host")])  # there is a host tier
+BACKED = (2.0, [Stored((4, 5, 6), 3, tuple(IDS[6:]), 2, "host")])
+HEAD = Stored((1, 2), None, (1, 2, 3, 4), 2, "device")
+TAIL = Stored((3, 4, 5, 6), 2, tuple(IDS[4:]), 2, "device")
+FOURTH = Removed((4,), "device")
+GONE = (5.0, [Removed((6, 5, 4), "device")])
+AGAIN = (12.05, [Stored((4, 5, 6), 3, tuple(IDS[6:]), 2, "device")])
+HANDS = [  # messages, cached tokens, (in flight, evicted, not backed up, host dropped, refused, unexplained), when
+    ([FIRST, GONE, AGAIN], 6, (0, 4, 0, 0, 0, 0), [5.0]),
+    ([FIRST], 6, (0, 0, 0, 0, 0, 4), []),  # on the device all the while
+    ([FIRST, (11.5, GONE[1]), AGAIN], 6, (0, 4, 0, 0, 0, 0), [11.5]),  # it left earlier and was told late
+    ([FIRST, (9.0, GONE[1]), (10.5, AGAIN[1])], 6, (0, 0, 0, 0, 0, 4), []),  # back before it left the queue
+    ([(10.5, FIRST[1])], 0, (10, 0, 0, 0, 0, 0), []),  # first stored after r was sent
+    ([(1.0, [HEAD]), (12.0, [TAIL])], 2, (6, 0, 0, 0, 0, 2), []),  # of it only the first four tokens
+    ([FIRST, PRESS, GONE, AGAIN], 6, (0, 0, 4, 0, 0, 0), [5.0]),  # no copy on the host
+    ([FIRST, BACKED, GONE, (7.0, [Removed((6, 5), "host")]), AGAIN], 6, (0, 0, 0, 2, 2, 0), [7.0]),
+    # the copy was dropped before
+    ([FIRST, BACKED, (3.0, [Removed((6, 5, 4), "host")]), GONE, AGAIN], 6, (0, 0, 4, 0, 0, 0), [5.0]),
+    ([FIRST, BACKED, GONE, AGAIN], 6, (0, 0, 0, 0, 4, 0), []),  # on the host, and not loaded back
+    # the page behind the gone one is there, and cannot be given without it
+    ([FIRST, (5.0, [FOURTH]), (12.0, [Stored((4,), 3, (7, 8), 2, "device")])], 6, (0, 4, 0, 0, 0, 0), [5.0]),
+    ([FIRST, (5.0, [Removed((6, 5), "device")]), (6.0, [FOURTH]), AGAIN], 6, (0, 4, 0, 0, 0, 0), [6.0, 5.0]),
+    ([FIRST, (4.0, [Cleared()]), (12.0, FIRST[1])], 0, (0, 10, 0, 0, 0, 0), [4.0]),
+    ([FIRST, GONE, AGAIN], 12, (0, 0, 0, 0, 0, 0), []),  # more than the ideal
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("messages", "cached", "want", "when"), HANDS)
+def test_labels_by_hand(attempt, messages, cached, want, when) -> None:
+    batches = (KvBatch(at, 0, seq, None, 0, tuple(events), 0) for seq, (at, events) in enumerate(messages))
+    (blocks,) = blocks_of(batches, 0.0).values()
+    where = places(np.array(IDS, dtype=np.uint32), 2, root_place(""))
+    asked = attempt("r", 0, sent=10.0, queue_seconds=1.0, prompt=12, cached=cached, chunks=[(2.0, 1), (3.0, 1)])
+    (found,) = measure_losses([Prompt(asked, where, blocks)], [10]).values()
+    loss = _turn_loss(asked, 10, cached, found)
+    assert tuple(getattr(loss, cause) for cause in CAUSES[:-1]) == want
+    assert loss.total == 10 - cached
+    assert [grave.at for grave in loss.graves] == when
+    assert sum(grave.tokens for grave in loss.graves) == sum(want[1:4])
+
+
+def test_without_a_told_queue_the_whole_wait_counts(attempt) -> None:
+    """It was back before the first token, but not when the request was sent."""
+    messages = [FIRST, (9.0, GONE[1]), (10.5, AGAIN[1])]
+    batches = (KvBatch(at, 0, seq, None, 0, tuple(events), 0) for seq, (at, events) in enumerate(messages))
+    (blocks,) = blocks_of(batches, 0.0).values()
+    asked = attempt("r", 0, sent=10.0, prompt=12, cached=6, chunks=[(2.0, 1), (3.0, 1)])
+    prompt = Prompt(asked, places(np.array(IDS, dtype=np.uint32), 2, root_place("")), blocks)
+    (found,) = measure_losses([prompt], [10]).values()
+    assert (found.computed, found.held) == (10, 6)
 
 
 RUNS = [
