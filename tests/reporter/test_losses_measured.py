@@ -123,8 +123,8 @@ def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-# One prompt of 12 tokens in pages of 2, by hand. It is stored at 1 s; r asks for the same tokens, is sent at 10 s, leaves
-# the queue at 11 s and gets its first token at 12 s, when its own store is told; its ideal is 10.
+# One prompt of 12 tokens in pages of 2, by hand. It is stored at 1 s; r asks for the same tokens, is sent at 10 s,
+# leaves the queue at 11 s and gets its first token at 12 s, when its own store is told; its ideal is 10.
 IDS = list(range(1, 13))
 FIRST = (1.0, [Stored((1, 2, 3, 4, 5, 6), None, tuple(IDS), 2, "device")])
 PRESS = (1.0, [Stored((90,), None, (90, 91), 2, "host")])  # there is a host tier
