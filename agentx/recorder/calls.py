@@ -45,7 +45,7 @@ def of_exchange(exchange: Exchange, memo: Memo[tuple[Item, ...]]) -> ModelCall |
     if exchange.cause == "refused":
         return "refused by the recorder"
     if exchange.cause == "recorder_crash":
-        return "open when the recorder was killed"
+        return "its end is not on record: the recorder was killed, or its disk was full"
     if exchange.body is None or exchange.asked is None or exchange.why == "the request was cut":
         return f"the request is not on record: {exchange.why or 'it was cut'}"
     try:

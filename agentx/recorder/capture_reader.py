@@ -130,7 +130,7 @@ class CaptureReader:
         yield from self._crashed()
 
     def _crashed(self) -> Iterator[Exchange]:
-        """What the run left open: its recorder was killed."""
+        """What the run left open: its recorder was killed, or the disk had no room for the end."""
         for number in sorted(self._open):
             yield self._exchange(number, self._open[number], None)
         self._open = {}
@@ -207,7 +207,7 @@ class CaptureReader:
         shift, request, head, opened = live.shift, live.request, live.head, live.body
         parts = self._stored(live.numbers)
         body = b"".join(parts) if parts is not None else None
-        why = str(end["lost"]) if end is not None else "the recorder was killed"
+        why = str(end["lost"]) if end is not None else "its end is not on record"
         if body is None and request is not None and "new" in request:
             why = why or "parts of the request are lost"
         return Exchange(

@@ -239,7 +239,7 @@ def test_a_killed_recorder_leaves_open_exchanges_that_say_so(bench: Bench) -> No
     exchanges = bench.read()
     assert [(e.cause, e.body, e.why) for e in exchanges] == [
         ("done", b'{"a":1}', ""),
-        ("recorder_crash", b'{"b":2}', "the recorder was killed"),
+        ("recorder_crash", b'{"b":2}', "its end is not on record"),
     ]
 
 
