@@ -105,13 +105,22 @@ def open_for_reading(path: Path) -> BinaryIO:
     except FileNotFoundError:
         raise BadInput("no such file", file=path) from None
     except IsADirectoryError:
-        raise BadInput("is a folder, a file is needed", file=path) from None
+        raise BadInput("is a folder, a file is needed", file=path, hint=_way_out(path)) from None
     except OSError as error:
         raise BadInput(f"cannot be read: {error.strerror}", file=path) from None
     if os.fstat(file.fileno()).st_size == 0 and path.is_file():
         file.close()
         raise BadInput("the file is empty", file=path)
     return file
+
+
+def _way_out(folder: Path) -> str | None:
+    """What a folder that agentx made is for."""
+    if (folder / "run.json").exists():
+        return "it is a run: agentx report reads it, and the trace that it played may lie in it"
+    if (folder / "manifest.json").exists() and any(folder.glob("*.rec")):
+        return "it is a capture: agentx compile makes a trace of it"
+    return None
 
 
 class FrameWriter:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from agentx import frames
 from agentx.errors import BadInput
-from agentx.frames import FrameReader, FrameWriter, WriteFailed, encode
+from agentx.frames import FrameReader, FrameWriter, WriteFailed, encode, open_for_reading
 
 bodies = st.dictionaries(
     st.text(max_size=5),
@@ -103,3 +103,18 @@ def test_a_folder_that_cannot_be_made_is_bad_input(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(BadInput, match="cannot be written"):
         FrameWriter(tmp_path / "file" / "x")
+
+
+@pytest.mark.parametrize(
+    ("files", "hint"),
+    [
+        (["run.json"], "agentx report reads it"),
+        (["manifest.json", "seg-000001.rec"], "agentx compile makes a trace of it"),
+        (["manifest.json"], "a file is needed$"),
+    ],
+)
+def test_a_folder_in_place_of_a_file(tmp_path: Path, files: list[str], hint: str) -> None:
+    for name in files:
+        (tmp_path / name).touch()
+    with pytest.raises(BadInput, match=hint):
+        open_for_reading(tmp_path)

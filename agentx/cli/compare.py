@@ -59,7 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     if args.reference is not None or args.row is not None:
         found: Comparison | ReferenceComparison | Recorded = _reference(args)
-    elif args.runs and _is_trace(Path(args.runs[0])):
+    elif any(_is_trace(Path(name)) for name in args.runs):
         found = _recorded(args)
     else:
         found = _compared(args)
@@ -102,7 +102,8 @@ def _recorded(args: argparse.Namespace) -> Recorded:
         raise BadInput("a trace stands beside one run that played it", hint="agentx compare TRACE RUN")
     if args.price is not None or args.decide is not None or args.html is not None:
         raise BadInput("--price, --decide and --html are for runs against runs")
-    found = compare_recorded(args.runs[0], args.runs[1])
+    trace, run = sorted(args.runs, key=lambda name: not _is_trace(Path(name)))
+    found = compare_recorded(trace, run)
     if args.strict:
         found.check()
     return found

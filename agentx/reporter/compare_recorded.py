@@ -124,6 +124,8 @@ def compare_recorded(trace: Path | str, run: RunResults | Path | str) -> Recorde
     _check_same(path, results)
     told = {(session.key, turn.index): _told(turn) for session in read_trace(path) for turn in session.turns}
     answered = [attempt for attempt in results.attempts if attempt.ok]
+    if strange := next((one for one in answered if (one.session, one.turn) not in told), None):
+        raise BadInput(f"session {strange.session!r} turn {strange.turn} of the run is not in this trace", file=path)
     prompts = _lengths(answered, told, lambda one: one.isl, lambda attempt: attempt.prompt_tokens)
     reuse, whole = run_reuse(results), possible(read_trace(path))
     differences = _differences(answered, told)

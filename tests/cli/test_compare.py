@@ -35,6 +35,8 @@ def test_a_trace_beside_its_replay(runs: Path, capsys: pytest.CaptureFixture[str
     assert found["template"] == {"per_message": 1, "start": 1}
     assert main(["compare", str(runs / "a.trace"), str(runs / "large"), "--strict"]) == 5
     assert "not as recorded: 18 of 18 prompts" in capsys.readouterr().err
+    assert main(["compare", str(runs / "large"), str(runs / "a.trace"), "--json"]) == 0  # whichever comes first
+    assert json.loads(capsys.readouterr().out) == found
 
 
 def test_a_smaller_cache_reuses_less(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -84,6 +86,7 @@ def test_repeats_by_side(runs: Path, capsys: pytest.CaptureFixture[str]) -> None
         (["a.trace", "large", "small"], "a trace stands beside one run"),
         (["a.trace", "large", "--html", "x"], "are for runs against runs"),
         (["a.trace", "capture"], "has no run.json"),
+        (["a.trace", "a.trace"], "is a file, a run folder is needed"),
         (["capture", "large"], "this is a capture, which is private and not played"),
     ],
 )

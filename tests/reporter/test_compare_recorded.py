@@ -133,6 +133,15 @@ def test_another_trace_is_refused(tmp_path: Path) -> None:
         compare_recorded(tmp_path / "b.trace", run)
 
 
+def test_a_run_that_does_not_say_which_trace_and_played_another(tmp_path: Path) -> None:
+    _, run = played(tmp_path, recorded(linear(3)))
+    with TraceWriter(tmp_path / "b.trace", header("agents")) as writer:
+        writer.session(linear(2))
+    settings = {**run.settings, "trace": {}}
+    with pytest.raises(BadInput, match="session 's' turn 2 of the run is not in this trace"):
+        compare_recorded(tmp_path / "b.trace", replace(run, settings=settings))
+
+
 def test_every_key_is_documented(tmp_path: Path) -> None:
     reference = Path(__file__).parents[2] / "docs" / "reference" / "metrics.md"
     section = reference.read_text().split("### A trace beside its replay")[1].split("\n## ")[0]

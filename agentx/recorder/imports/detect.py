@@ -36,6 +36,8 @@ def detect(path: Path) -> str:
 
 
 def _folder(path: Path) -> str | None:
+    if (path / "manifest.json").exists() and any(path.glob("*.rec")):
+        raise BadInput("this is a capture", file=path, hint="agentx compile makes a trace of it")
     if any(path.rglob("*.request.json")) or any(path.rglob("*.response.json")):
         return "claude-bodies"
     if any(_file(file) == "codex-trace" for file in path.rglob("trace.jsonl") if file.stat().st_size):

@@ -93,6 +93,13 @@ def test_what_fits_nothing_is_refused(tmp_path: Path, data: bytes) -> None:
         detect(tmp_path / "a")
 
 
+def test_a_capture_is_none(tmp_path: Path) -> None:
+    written(tmp_path / "cap" / "manifest.json", {})
+    (tmp_path / "cap" / "seg-000001.rec").write_bytes(b"x")
+    with pytest.raises(BadInput, match="this is a capture"):
+        detect(tmp_path / "cap")
+
+
 def test_a_trace_is_none(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"\x93AX1abc")
     with pytest.raises(BadInput, match="an agentx trace already"):
