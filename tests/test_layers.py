@@ -16,7 +16,7 @@ PACKAGE = Path(agentx.__file__).parent
 LEVELS = [  # a module imports from its own unit and from lower levels
     {"errors", "core"},
     {"frames"},
-    {"trace", "results", "content", "distributions", "catalog", "yamlspec", "cutting"},
+    {"trace", "results", "content", "distributions", "catalog", "yamlspec", "cutting", "json_types"},
     {"wire"},
     {"reuse", "generator", "recorder", "engine"},
     {"replayer"},

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from agentx import catalog
 from agentx.cli.generate import add_sets
 from agentx.cli.numbers import count
+from agentx.cli.schemas import CHECK
 from agentx.errors import EXIT_BAD_INPUT, EXIT_GATE, EXIT_OK
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
 # What is enough to judge: the median of so many calls is within some 1 %, a share of so many sessions within 0.04.
 LEAST, MOST, ENOUGH_TURNS = 500, 20_000, 60_000
-SCHEMA = "agentx/check/1"  # of the document: fields may come, none changes or goes
 
 EPILOG = """examples:
   agentx check coding-agent
@@ -121,7 +121,7 @@ def _document(path: Path, seed: int, measured: Measured, found: list[Verdict]) -
 
 
 def _print_json(document: dict[str, Any]) -> None:
-    print(json.dumps({"schema": SCHEMA, **document}, indent=2))
+    print(json.dumps({"schema": CHECK, **document}, indent=2))
 
 
 def _walk(spec: WorkloadSpec, args: argparse.Namespace, measured: Measured) -> float | None:

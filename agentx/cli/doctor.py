@@ -7,12 +7,12 @@ import json
 import textwrap
 from typing import TYPE_CHECKING
 
+from agentx.cli.schemas import DOCTOR
 from agentx.errors import EXIT_GATE, EXIT_OK
 
 if TYPE_CHECKING:
     from agentx.replayer.doctor import Examination
 
-SCHEMA = "agentx/doctor/1"
 WIDTH = 100
 
 EPILOG = """examples:
@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
 def document(found: Examination) -> dict[str, object]:
     """The findings as one document."""
     return {
-        "schema": SCHEMA,
+        "schema": DOCTOR,
         "target": found.target,
         "kind": found.kind,
         "problems": found.problems,

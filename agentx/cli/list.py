@@ -7,6 +7,7 @@ import json
 import sys
 
 from agentx import catalog
+from agentx.cli.schemas import LIST
 from agentx.errors import EXIT_OK, BadInput
 
 EPILOG = """examples:
@@ -38,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
     found = [entry for kind in kinds for entry in catalog.entries(kind)]
     if args.json:
         entries = [{"name": each.name, "kind": each.kind, "about": each.about} for each in found]
-        print(json.dumps({"schema": "agentx/list/1", "entries": entries}, indent=2))
+        print(json.dumps({"schema": LIST, "entries": entries}, indent=2))
         return EXIT_OK
     width = max((len(entry.name) for entry in found), default=0)
     for entry in found:

@@ -136,9 +136,10 @@ def text(found: Quality) -> str:
 def document(found: Quality) -> dict[str, object]:
     """Plain values only; the replies are in the folder."""
     from agentx.quality.answers import VERDICTS
+    from agentx.quality.schema import RUN
 
     return {
-        "schema": "agentx/quality-run/1",
+        "schema": RUN,
         "problems": len(found.outcomes),
         "complete": found.complete,
         **{name: found.count(name) for name in VERDICTS},

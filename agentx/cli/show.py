@@ -1,4 +1,4 @@
-"""agentx show: a file of a catalogue, as it is; or the JSON Schema of workload specs or of the report's document."""
+"""agentx show: a file of a catalogue, as it is; or the JSON Schema of specs or of what a verb prints with --json."""
 
 from __future__ import annotations
 
@@ -13,17 +13,21 @@ EPILOG = """examples:
   agentx show targets/laptop          where a name is in two catalogues
   agentx show schema workload         JSON Schema of workload specs, for editors
   agentx show schema report           JSON Schema of what 'agentx report --json' prints, for programs that read it
+  agentx show schema compare          of 'agentx compare --json', and so on
+  agentx show schema                  which there are
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", help="a name, kind/name, or a path; or the word schema")
-    parser.add_argument("kind", metavar="KIND", nargs="?", help="after schema: workload or report")
+    parser.add_argument("kind", metavar="KIND", nargs="?", help="after schema: which one; none: their names")
 
 
 def run(args: argparse.Namespace) -> int:
     if args.kind is not None:
         return _schema(args.name, args.kind)
+    if args.name == "schema":
+        return _kinds()
     path = catalog.find(args.name)
     try:
         text = path.read_text(encoding="utf-8")
@@ -33,14 +37,20 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
+def _kinds() -> int:
+    from agentx.cli.schemas import kinds
+
+    print("\n".join(kinds()))
+    return 0
+
+
 def _schema(name: str, kind: str) -> int:
-    from agentx.generator.schema import schema
-    from agentx.reporter.document_schema import report_schema
+    from agentx.cli.schemas import kinds
 
     if name != "schema":
         raise BadInput(f"{name} {kind}: one name at a time", hint="'agentx show schema workload' shows a schema")
-    kinds = {"workload": schema, "report": report_schema}
-    if kind not in kinds:
-        raise BadInput(f"no schema of {kind!r}", hint="there is one of workload, and one of report")
-    print(json.dumps(kinds[kind](), indent=1))
+    known = kinds()
+    if kind not in known:
+        raise BadInput(f"no schema of {kind!r}", hint=f"there is one of {', '.join(known)}")
+    print(json.dumps(known[kind](), indent=1))
     return 0

@@ -13,6 +13,7 @@ from agentx.errors import BadInput
 from agentx.quality.results import Outcome, Quality
 from agentx.quality.statistics import mcnemar, upper_bound
 
+SCHEMA = "agentx/quality-compare/1"
 LEVEL = 0.05  # of the test's p under which a change is not chance
 LISTED = 20  # broken problems that are listed for a person
 
@@ -144,7 +145,7 @@ def _verdict(found: Compared) -> str:
 def document(found: Compared, before: Quality, after: Quality) -> dict[str, Any]:
     """Plain values only."""
     return {
-        "schema": "agentx/quality-compare/1",
+        "schema": SCHEMA,
         "before": str(before.folder),
         "after": str(after.folder),
         "problems": len(found.pairs),

@@ -114,7 +114,7 @@ class Sweep:
 
     def _runs(self, at: int, folder: str) -> dict[str, Any]:
         if not self.repeats:
-            return {}
+            return {"runs": None}
         runs = enumerate(self.repeats[at], 1)
         return {"runs": [{"run": f"{folder}/run-{number}", "figures": asdict(each)} for number, each in runs]}
 
