@@ -65,6 +65,7 @@ def _moments(attempt: Attempt, began: float | None, delay: float, grown: Seconds
         queued, admitted = sent + delay, sent + delay + attempt.queue_seconds
     else:
         queued, admitted = sent, sent if began is None else began + JITTER
+    admitted = max(sent, round(admitted, 6))  # who is of one batch differs by the last bits of a sum
     if first is None:
         return Moments(sent, min(queued, admitted), admitted, None, None, grown, tokens)
     admitted = min(admitted, max(sent, first - JITTER))

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from agentx.core import Attempt
 from agentx.engine.nodes import ID_BYTES, Lease
 from agentx.engine.radix import RadixCache
-from agentx.reporter.losses_moments import Moments
+from agentx.reporter.losses_moments import JITTER, Moments
 
 ANY = 1 << 60
 TOGETHER = 0.005  # s: who is admitted within that is of one batch
@@ -38,7 +38,7 @@ class Limits:
 
 @dataclass(slots=True, eq=False)
 class Served:
-    """A request of the run. When its batch ends, tokens [0, `reach`) of its prompt are computed."""
+    """A request of the run. Of its prompt the cache had `prefix` tokens; [0, `reach`) there are when its batch ends."""
 
     attempt: Attempt
     moments: Moments
@@ -47,6 +47,7 @@ class Served:
     reply: Callable[[int], bytes]  # ids of so many tokens
     ids: bytes = b""
     lease: Lease | None = None
+    prefix: int = 0
     reach: int = 0
 
     @property
@@ -92,12 +93,10 @@ class Serving:
 
     def computed(self, one: Served, at: float) -> None:
         """It has its first token."""
-        self._take()
         cache = self.cache
         if one is self._chunked:
-            self._chunks(one)
-            self._chunked, one.reach = None, one.length
-            self._allocate([one])
+            self._begin_last(one, at)
+        self._take()
         if one.lease is None:  # there was no room when it was admitted: it waited
             self._chunk = self._inputs = ANY
             self._open(one)
@@ -137,11 +136,18 @@ class Serving:
         if one is not None:
             self._span(one, one.reach)
 
+    def _begin_last(self, one: Served, at: float) -> None:
+        """The batch that gives `one` its first token at `at`; batches take as long as they have tokens."""
+        chunk, whole = self.limits.chunk, one.length - one.prefix
+        rest = (one.length - one.reach - 1) % chunk + 1
+        self._begin(at - (at - self._began) * rest / whole)
+
     def _open(self, one: Served) -> tuple[int, int]:
         match = self.cache.match(one.ids, one.length - 1, one.namespace)
         one.lease, loaded = self.cache.open(one.ids, one.namespace, match)
-        self._span(one, match.device + loaded)
-        return match.device + match.host, match.device + loaded
+        one.prefix = match.device + loaded
+        self._span(one, one.prefix)
+        return match.device + match.host, one.prefix
 
     def _span(self, one: Served, prefix: int) -> None:
         """What the batch computes of a prompt."""
@@ -209,7 +215,7 @@ class Serving:
 
     def _reached(self, one: Served, at: float) -> int:
         """The last token of a reply is computed when the next one is made."""
-        tokens = one.moments.reply(at)
+        tokens = one.moments.reply(at - 1.5 * JITTER)  # the step that has just ended was the last that took room
         return one.length + tokens - 1 + max(1, self.limits.ahead) if tokens else 0
 
     def _release(self, one: Served, reply: bytes) -> None:

@@ -1,7 +1,7 @@
 """The shadow of the cache against the embedded engine under pressure: request by request it gives what the engine gave.
 
 The engine keeps what it does to itself; the shadow knows what any server tells. What no server tells is which pass of
-the scheduler refreshes all that wait: switched off, next to nothing may differ.
+the scheduler refreshes all that wait: switched off, not a token may differ.
 """
 
 from __future__ import annotations
@@ -68,11 +68,8 @@ def differences(run: RunResults) -> tuple[int, int]:
 def test_the_shadow_gives_what_the_engine_gave(played, monkeypatch, sets) -> None:
     monkeypatch.setattr(scheduler, "REFRESH_PASSES", 10**9)
     run = played(1, *sets)
-    lost = losses_of(run, measure(run)).total
-    above, below = differences(run)
-    assert lost > 800_000
-    assert above <= 0.01 * lost
-    assert below <= 0.01 * lost
+    assert losses_of(run, measure(run)).total > 700_000
+    assert differences(run) == (0, 0)
 
 
 @pytest.mark.parametrize("seed", [2, 3, 4])
