@@ -4,9 +4,9 @@
 
 A client of the openai package holds conversations through the recorder, one after another. In place of each reply it
 sends words back: what a model with random weights says does not survive being tokenized again. The capture is compiled
-and replayed (wire chat, history recorded) on the flushed server. Printed per turn: prompt, reply and cached tokens,
-recorded and replayed. The chat template's tokens are counted at the server first. The server's cache is flushed twice;
-nothing else may use it.
+and replayed (wire chat, history recorded) on the flushed server, twice: the first time `agentx compare TRACE RUN` says
+which chat template the parts still hold, the second time without it. Printed: what it says of the second. The server's
+cache is flushed three times; nothing else may use it.
 """
 
 from __future__ import annotations
@@ -28,12 +28,11 @@ import openai
 
 from agentx import replay
 from agentx.content import lexicon
-from agentx.core import Attempt, Turn
 from agentx.recorder.compiling import compile_capture
 from agentx.recorder.profile import load_profile
 from agentx.recorder.recording import Recording, record
 from agentx.recorder.weaving import Template
-from agentx.trace import read_trace
+from agentx.reporter.compare_recorded import Recorded, compare_recorded
 
 
 def call(url: str, path: str, body: Any = None) -> Any:
@@ -42,20 +41,6 @@ def call(url: str, path: str, body: Any = None) -> Any:
     with urllib.request.urlopen(request, timeout=60) as answer:
         text = answer.read().decode()
     return json.loads(text) if text.startswith("{") else text
-
-
-def template(url: str, model: str) -> Template:
-    """Tokens of the chat template: what a prompt of one, two and three messages has beyond its words."""
-
-    def beyond(count: int) -> int:
-        messages = [{"role": "user" if at % 2 == 0 else "assistant", "content": " cat dog"} for at in range(count)]
-        whole = call(url, "/v1/chat/completions", {"model": model, "messages": messages, "max_tokens": 1})
-        alone = call(url, "/tokenize", {"model": model, "prompt": " cat dog", "add_special_tokens": False})
-        return int(whole["usage"]["prompt_tokens"]) - count * int(alone["count"])
-
-    one, three = beyond(1), beyond(3)
-    per_message = (three - one) // 2
-    return Template(per_message, one - per_message)
 
 
 def converse(url: str, model: str, name: str, turns: int, rng: random.Random) -> None:
@@ -95,13 +80,12 @@ def recorded(upstream: str, folder: pathlib.Path, talk: Any) -> None:
     asyncio.run(main())
 
 
-def line(turn: Turn, attempt: Attempt) -> tuple[str, bool]:
-    seen = turn.observed
-    before = (turn.isl, turn.output.tokens, seen.cached if seen else None)
-    cached = None if attempt.cached is None else attempt.cached.total
-    after = (attempt.prompt_tokens, attempt.completion_tokens, cached)
-    same = before[2] is not None and after[2] is not None and abs(before[2] - after[2]) <= 1
-    return f"{attempt.session:>6} {turn.index:>4}   {before!s:>20}   {after!s:>20}   {'' if same else 'differ'}", same
+def replayed(url: str, folder: pathlib.Path, name: str, frame: Template) -> Recorded:
+    """The capture compiled, replayed on the flushed server, and held against what was recorded."""
+    trace = folder / f"{name}.trace"
+    compile_capture(folder / "cap", trace, key_file=folder / "key", template=frame)
+    call(url, "/flush_cache?timeout=30", {})
+    return compare_recorded(trace, replay(trace, target=url, out=folder / name, sets=["gaps.scale=0"]))
 
 
 def main() -> None:
@@ -113,7 +97,6 @@ def main() -> None:
     args = parser.parse_args()
     url = args.url.rstrip("/")
     model = call(url, "/v1/models")["data"][0]["id"]
-    frame = template(url, model)
     rng = random.Random(args.seed)
 
     def talk(base: str) -> None:
@@ -125,19 +108,12 @@ def main() -> None:
         os.environ["AGENTX_KEYS"] = scratch
         call(url, "/flush_cache?timeout=30", {})
         recorded(url, folder / "cap", talk)
-        compile_capture(folder / "cap", folder / "a.trace", key_file=folder / "key", template=frame)
-        call(url, "/flush_cache?timeout=30", {})
-        run = replay(folder / "a.trace", target=url, out=folder / "run", sets=["gaps.scale=0"])
-        attempts = {(attempt.session, attempt.turn): attempt for attempt in run.attempts}
+        first = replayed(url, folder, "first", Template()).template
+        frame = Template(first.per_message, first.start) if first is not None else Template()
+        found = replayed(url, folder, "second", frame)
         print(f"chat template: {frame.message} tokens a message, {frame.prompt} a prompt")
-        print("session turn   recorded isl, osl, cached   replayed")
-        equal = total = 0
-        for session in read_trace(folder / "a.trace"):
-            for turn in session.turns:
-                text, same = line(turn, attempts[session.key, turn.index])
-                print(text)
-                equal, total = equal + same, total + 1
-        print(f"{equal} of {total} turns have the same cached tokens, within one")
+        print(found.text())
+        print(f"{found.cached.same} of {found.cached.told} turns have the same cached tokens, within one")
 
 
 if __name__ == "__main__":
