@@ -3,6 +3,7 @@
     python benchmarks/report_speed.py                     100,000 results
     python benchmarks/report_speed.py --results 20000     fewer, to see that it is linear
     python benchmarks/report_speed.py --profile           the same under cProfile
+    python benchmarks/report_speed.py --aiperf            as many rows that AIPerf wrote, of 100 chunks each
 
 The run folder is made here: a trace of short sessions that grow to some 6,000 tokens, and the results that a server
 with an unlimited cache would have given to 64 lanes, written with the library's own writer. Report and page are made in
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import cProfile
+import json
 import multiprocessing
 import os
 import pstats
@@ -22,11 +24,13 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 from agentx.core import Attempt, Cached, Chunk, Gap, Header, Output, Piece, Play, Prompt, Sample, Segment, Session, Turn
 from agentx.pages.run_page import run_page
+from agentx.reporter.foreign import read_run
 from agentx.reporter.reporting import report
-from agentx.results import ResultsWriter, read_results, sha256_of
+from agentx.results import ResultsWriter, sha256_of
 from agentx.trace import TraceWriter
 
 TURNS, LANES = 20, 64
@@ -113,6 +117,42 @@ def attempt(number: int, turn: int, lane: int, sent: float) -> Attempt:
     )  # fmt: skip
 
 
+def make_aiperf(folder: Path, count: int) -> None:
+    """The same sessions as AIPerf's rows, a chunk for each token of replies twice as long."""
+    folder.mkdir()
+    with (folder / "profile_export.jsonl").open("w") as file:
+        for number in range(count):
+            sent = 1.0 * number
+            for turn in range(TURNS):
+                one = attempt(number, turn, number % LANES, sent)
+                file.write(json.dumps(row(one), separators=(",", ":")) + "\n")
+                sent = (one.end or sent) + 1.0
+
+
+def row(one: Attempt) -> dict[str, Any]:
+    began, ttft = 1_800_000_000_000_000_000 + round(one.sent * 1e9), one.chunks[0].micros / 1000
+    gaps = [10.0 + number % 7 / 8 for number in range(2 * REPLY - 1)]
+    latency = ttft + sum(gaps)
+    name = f"{one.session}-0000-4000-8000-000000000000"
+    metadata = {
+        "x_request_id": f"{name}-{one.turn}", "x_correlation_id": name, "conversation_id": one.session,
+        "turn_index": one.turn, "source_kind": "weka_main", "credit_issued_ns": began,
+        "request_start_ns": began + 10**6,
+        "request_ack_ns": began + 2 * 10**6, "request_end_ns": began + 10**6 + round(latency * 1e6),
+        "worker_id": f"worker_{one.lane % 4}", "benchmark_phase": "profiling", "was_cancelled": False, "agent_depth": 0,
+        "root_correlation_id": name,
+    }  # fmt: skip
+    times = {"time_to_first_token": ttft, "inter_chunk_latency": gaps, "request_latency": latency}
+    times |= {f"http_req_{part}": 1.5 for part in ("blocked", "connecting", "sending", "waiting", "receiving", "total")}
+    tokens = {
+        "input_sequence_length": one.isl, "output_sequence_length": 2 * REPLY, "usage_prompt_tokens": one.isl,
+        "usage_completion_tokens": 2 * REPLY, "usage_prompt_cache_read_tokens": one.cached.tokens if one.cached else 0,
+    }  # fmt: skip
+    units = ((times, "ms"), (tokens, "tokens"), ({"osl_mismatch_diff_pct": 0.0}, "%"))
+    metrics = {name: {"value": value, "unit": unit} for held, unit in units for name, value in held.items()}
+    return {"metadata": metadata, "metrics": metrics}
+
+
 def measure(what: str, work: Callable[[], object], profile: bool) -> None:
     """Run in a process of its own."""
     profiler = cProfile.Profile()
@@ -132,7 +172,7 @@ def summary(folder: Path) -> Callable[[], str]:
 
 def page(folder: Path) -> Callable[[], str]:
     def work() -> str:
-        results = read_results(folder)
+        results = read_run(folder)
         return run_page(report(results), results)
 
     return work
@@ -142,11 +182,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--results", type=int, default=100_000)
     parser.add_argument("--profile", action="store_true")
+    parser.add_argument("--aiperf", action="store_true")
     args = parser.parse_args()
     context = multiprocessing.get_context("fork")
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place) / "run"
-        maker = context.Process(target=make, args=(folder, args.results // TURNS))
+        maker = context.Process(target=make_aiperf if args.aiperf else make, args=(folder, args.results // TURNS))
         maker.start()
         maker.join()
         print(f"{args.results // TURNS * TURNS:,} results; load of the machine {os.getloadavg()[0]:.1f}", flush=True)
