@@ -19,6 +19,7 @@ from agentx.capacity import Capacity, Curve
 from agentx.core import GAP_KINDS, THREAD_KINDS, Gap, Header, Session, Turn
 from agentx.frames import Tear
 from agentx.prefix_tree import PrefixTree
+from agentx.replayer.health import seldom_collecting
 from agentx.reporter.capacity_document import capacity_document
 from agentx.reporter.interleaving import AT_ONCE, interleaved
 from agentx.reporter.spread import PERCENTILES, Spread, percentile
@@ -227,6 +228,7 @@ class Watcher(Protocol):
     def turns(self, turns: Sequence[TurnReuse]) -> None: ...
 
 
+@seldom_collecting()  # a trace makes no cycles worth looking for
 def inspect(
     path: Path | str, watcher: Watcher | None = None, *, at_once: int | None = None, page: int = 1
 ) -> Inspection:
