@@ -34,8 +34,6 @@ from agentx.reporter.compare_recorded import compare_recorded
 from agentx.reuse import possible_by_turn
 from agentx.trace import read_trace
 
-anthropic = pytest.importorskip("anthropic")
-
 KEY = "sk-test-0123456789abcdef"
 JSON = {"Content-Type": "application/json"}
 Make = Callable[..., Any]  # a client of (base URL, options)
@@ -46,8 +44,8 @@ def make_openai(kind: Any) -> Make:
     return lambda url, **more: kind(base_url=f"{url}/v1", api_key=KEY, **more)
 
 
-def make_anthropic(kind: Any) -> Make:
-    return lambda url, **more: kind(base_url=url, api_key=KEY, **more)
+def make_anthropic(kind: str) -> Make:
+    return lambda url, **more: getattr(pytest.importorskip("anthropic"), kind)(base_url=url, api_key=KEY, **more)
 
 
 KINDS: list[tuple[str, Dialect, Make]] = [
@@ -55,8 +53,8 @@ KINDS: list[tuple[str, Dialect, Make]] = [
     ("openai asynchronous, chat", Chat(), make_openai(openai.AsyncOpenAI)),
     ("openai, responses", Responses(), make_openai(openai.OpenAI)),
     ("openai asynchronous, responses", Responses(), make_openai(openai.AsyncOpenAI)),
-    ("anthropic", Messages(), make_anthropic(anthropic.Anthropic)),
-    ("anthropic asynchronous", Messages(), make_anthropic(anthropic.AsyncAnthropic)),
+    ("anthropic", Messages(), make_anthropic("Anthropic")),
+    ("anthropic asynchronous", Messages(), make_anthropic("AsyncAnthropic")),
 ]
 RULES = [
     {
