@@ -43,9 +43,11 @@ def _removals(blocks: Blocks, prompts: Sequence[Prompt], removers: Removers) -> 
     rows, page = blocks.rows, blocks.page or 1
     owners = owners_of(blocks, prompts)
     gone = np.flatnonzero(~rows.stored)
-    keys = np.stack([rows.number[gone], rows.tier[gone].astype(np.int64), owners.of[owners.index[gone]]])
-    kinds, counts = np.unique(keys, axis=1, return_counts=True)
-    for (event, tier, owner), count in zip(kinds.T.tolist(), counts.tolist(), strict=True):
+    span = len(owners.plays) - SHARED  # of one number for event, tier and owner: to be counted fast
+    keys = (rows.number[gone] * len(TIERS) + rows.tier[gone]) * span + owners.of[owners.index[gone]] - SHARED
+    kinds, counts = np.unique(keys, return_counts=True)
+    for kind, count in zip(kinds.tolist(), counts.tolist(), strict=True):
+        event, tier, owner = kind // span // len(TIERS), kind // span % len(TIERS), kind % span + SHARED
         play = owners.plays[owner] if owner >= 0 else None
         at = float(blocks.times[event])
         yield Removal(TIERS[tier], play, owner == SHARED, count * page, at, removers.of(event))
@@ -68,28 +70,25 @@ def owners_of(blocks: Blocks, prompts: Sequence[Prompt]) -> Owners:
     plays: dict[Play, int] = {}
     for prompt in prompts:
         play = plays.setdefault((prompt.attempt.session, prompt.attempt.play), len(plays))
-        at = np.searchsorted(known, prompt.where)
-        at = at[: _leading(known, prompt, at)]
-        begin = _claimed(of, at, play)
-        mine = at[begin:]
+        begin = _leading(known, prompt.where, {play, SHARED}, of)
+        stop = _leading(known, prompt.where, None, of)
+        mine = np.searchsorted(known, prompt.where[begin:stop])
         of[mine] = np.where((of[mine] == NOBODY) | (of[mine] == play), play, SHARED)
     _replies(blocks, known, index, of)
     return Owners(index.astype(np.int64), of, list(plays))
 
 
-def _leading(known: Places, prompt: Prompt, at: Numbers) -> int:
-    """How many of a prompt's blocks were ever stored: a place says that all before it were."""
-    inside = at < len(known)
-    inside[inside] = known[at[inside]] == prompt.where[inside]
-    return len(inside) if inside.all() else int(np.argmin(inside))
+def _leading(known: Places, where: Places, owners: set[int] | None, of: Numbers) -> int:
+    """How many of a prompt's blocks at its front were ever stored, and have one of these owners already (None: any).
 
-
-def _claimed(of: Numbers, at: Numbers, play: int) -> int:
-    """How many blocks at the front have this play for an owner, or several, already: by halves."""
-    low, high = 0, len(at)
+    By halves: a place says that all before it were stored, and who has one has those before it, alone or with others.
+    """
+    low, high = 0, len(where)
     while low < high:
         middle = (low + high) // 2
-        if of[at[middle]] in (play, SHARED):
+        at = int(np.searchsorted(known, where[middle]))
+        there = at < len(known) and known[at] == where[middle]
+        if there and (owners is None or int(of[at]) in owners):
             low = middle + 1
         else:
             high = middle

@@ -123,7 +123,8 @@ def measure_losses(prompts: Sequence[Prompt], ideals: Sequence[int]) -> dict[int
             f"no KV event says that the prompts of {untold:,d} of {len(answered):,d} answered requests were stored: "
             f"they were there before, or the server saw other ids"
         )
-    removers = {id(one.blocks): Removers(one.blocks, prompts) for one in prompts}
+    servers = {id(one.blocks): one.blocks for one in prompts}
+    removers = {key: Removers(blocks, prompts) for key, blocks in servers.items()}
     told = [(number, one, cached_tokens(one.attempt)) for number, one in answered]
     return {
         number: _found(one, number, cached, ideals[number], removers[id(one.blocks)])

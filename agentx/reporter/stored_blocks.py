@@ -196,34 +196,40 @@ class _Reader:
         ids = np.array(event.ids, dtype=np.int64).astype(np.uint32)
         made = places(ids, size, begin, end, event.behind).tolist()
         before = 0 if above is None else above.place
+        held, own, come, above_them = self.held, 1 << tier, list[int](), list[int]()
         for block, place in zip(event.blocks, made, strict=True):
             end += size
-            known = self.held.get(block)
+            known = held.get(block)
             tiers = 0 if known is None else known.tiers
-            if not tiers >> tier & 1:
-                self._row(place, before, tier, 1)
-            self.held[block] = _Known(place, end, tiers | 1 << tier)
+            if not tiers & own:
+                come.append(place)
+                above_them.append(before)
+            held[block] = _Known(place, end, tiers | own)
             before = place
+        self._rows(come, above_them, tier, 1)
 
     def _remove(self, blocks: Sequence[Hash], tier: int) -> None:
+        held, own, gone = self.held, 1 << tier, list[int]()
         for block in blocks:
-            known = self.held.get(block)
-            if known is None or not known.tiers >> tier & 1:
+            known = held.get(block)
+            if known is None or not known.tiers & own:
                 self.unknown += 1
                 continue
-            self._row(known.place, 0, tier, 0)
-            tiers = known.tiers & ~(1 << tier)
-            if tiers:
-                self.held[block] = known._replace(tiers=tiers)
+            gone.append(known.place)
+            if known.tiers == own:
+                del held[block]
             else:
-                del self.held[block]
+                held[block] = known._replace(tiers=known.tiers & ~own)
+        self._rows(gone, [0] * len(gone), tier, 0)
 
-    def _row(self, place: int, parent: int, tier: int, stored: int) -> None:
-        self.place.append(place)
-        self.parent.append(parent)
-        self.number.append(self.events)
-        self.tier.append(tier)
-        self.stored.append(stored)
+    def _rows(self, places: list[int], parents: list[int], tier: int, stored: int) -> None:
+        """Of one event."""
+        count = len(places)
+        self.place.extend(places)
+        self.parent.extend(parents)
+        self.number.extend([self.events] * count)
+        self.tier.extend([tier] * count)
+        self.stored.extend([stored] * count)
 
     def done(self, heard: Sequence[_Message], wall: float) -> Blocks:
         rows = Rows(
