@@ -1,11 +1,12 @@
 """A real SGLang server with and without its host tier: the same trace, repeats in ABBA order, and what `compare` says.
 
     python benchmarks/fidelity/host_tier_pair.py http://127.0.0.1:PORT --out FOLDER [--repeats 3] \\
-        --a "COMMAND of the server" --b "COMMAND of the server with a host tier"
+        --a "COMMAND of the server" --b "COMMAND of the server with a host tier" [--kv-events tcp://127.0.0.1:PORT]
 
 Both commands serve at that address, run in the foreground, and have a pool of some 10,000 tokens: the six sessions of
 the trace grow to 6,000 tokens each, four of them at a time, so that they evict each other. Each run has a server of its
-own, stopped after it. The folder holds the trace, the six runs, and the servers' logs.
+own, stopped after it. The folder holds the trace, the six runs, and the servers' logs. With --kv-events, where both
+commands publish there, what was evicted is measured.
 """
 
 from __future__ import annotations
@@ -50,13 +51,13 @@ def abba(repeats: int) -> list[str]:
     return [f"{side}{sides[: place + 1].count(side)}" for place, side in enumerate(sides)]
 
 
-def one_run(command: str, url: str, trace: pathlib.Path, run: pathlib.Path) -> None:
+def one_run(command: str, url: str, target: str, trace: pathlib.Path, run: pathlib.Path) -> None:
     with run.with_suffix(".server.log").open("w") as log:
         server = subprocess.Popen(shlex.split(command), stdout=log, stderr=log, start_new_session=True)
         try:
             wait_until_ready(server, url)
             settings = [word for each in SETTINGS for word in ("--set", each)]
-            agentx("replay", str(trace), "--target", url, "--sessions", "4", *settings, "-o", str(run))
+            agentx("replay", str(trace), "--target", target, "--sessions", "4", *settings, "-o", str(run))
         finally:
             os.killpg(server.pid, signal.SIGKILL)
             server.wait()
@@ -82,14 +83,20 @@ def main() -> None:
     parser.add_argument("--b", required=True)
     parser.add_argument("--out", type=pathlib.Path, required=True)
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--kv-events", metavar="ADDRESS")
     args = parser.parse_args()
     args.out.mkdir(parents=True)
     spec, trace = args.out / "pair.yaml", args.out / "pair.trace"
     spec.write_text(SPEC)
     agentx("generate", str(spec), "-o", str(trace))
+    target = args.url
+    if args.kv_events:
+        file = args.out / "target.yaml"
+        file.write_text(f"agentx: target/1\nkind: endpoint\nurl: {args.url}\nkv_events: {args.kv_events}\n")
+        target = str(file)
     names = abba(args.repeats)
     for name in names:
-        one_run(args.a if name.startswith("a") else args.b, args.url, trace, args.out / name)
+        one_run(args.a if name.startswith("a") else args.b, args.url, target, trace, args.out / name)
     sides = {side: [str(args.out / name) for name in sorted(names) if name.startswith(side)] for side in "ab"}
     agentx("compare", "--a", *sides["a"], "--b", *sides["b"])
 
