@@ -159,6 +159,8 @@ def losses_lines(found: PairLosses, a: str, b: str) -> tuple[str, ...]:
         return tuple(f"{name}: the lost reuse is not split: {why}." for name, why in found.missing.items())
     told = [_source(side, sources) for side, sources in zip((a, b), found.sources, strict=True)]
     lines = [f"What was evicted: {', '.join(told)}."]
+    if len({source for sources in found.sources for source in sources}) > 1:
+        lines.append("Not all runs know it in the same way: a change between causes may be the method's.")
     if any(row.all.interval or (row.same is not None and row.same.interval) for row in found.rows):
         lines.append("After +-: half of the 95 % t-interval between runs.")
     return tuple(lines)

@@ -81,6 +81,7 @@ def test_what_one_run_cannot_tell_is_unknown_for_its_side(one):
     assert cells["unexplained"] == ("50", "0", "-50")
     assert losses_lines(found, "A", "B") == (
         "What was evicted: A modelled and unknown (the pool is not known), B modelled.",
+        "Not all runs know it in the same way: a change between causes may be the method's.",
     )
     assert losses_document(found)["baseline_evicted_sources"] == ["modelled", None]
 
