@@ -14,7 +14,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from agentx.errors import BadInput
-from agentx.pages.shell import STYLE
+from agentx.pages.shell import ICON, STYLE
 
 LINGER = 3.0  # s that the page of a finished run stays for a reader who has not seen it, where no terminal waits
 _SCRIPT = """
@@ -34,7 +34,7 @@ setTimeout(look,1000)}look();
 _PAGE = (
     '<!doctype html><html lang="en"><head><meta charset="utf-8">'
     '<meta name="viewport" content="width=device-width,initial-scale=1"><title>agentx replay</title>'
-    f"<style>{STYLE}</style></head><body><header><h1>agentx replay</h1>"
+    f"{ICON}<style>{STYLE}</style></head><body><header><h1>agentx replay</h1>"
     '<p id="said" class="soft" aria-live="polite">starting</p></header>'
     '<main><div id="tiles" class="tiles"></div></main>'
     f"<script>{_SCRIPT}</script></body></html>"

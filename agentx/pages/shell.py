@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
+ICON = '<link rel="icon" href="data:,">'  # without it a browser asks the server of a page for one
 STYLE = """
 :root{color-scheme:light dark;--bg:#fff;--fg:#1b1f24;--soft:#5b6570;--grid:#e4e7eb;--card:#f5f6f8;--bad:#b3261e;
 --ok:#1a7f37;--c0:#0072b2;--c1:#d55e00;--c2:#009e73;--c3:#cc79a7;--c4:#a07400;--c5:#56b4e9}
@@ -53,7 +54,7 @@ def page(title: str, lead: str, sections: Sequence[Section], document: dict[str,
     parts = [
         '<!doctype html><html lang="en"><head><meta charset="utf-8">',
         '<meta name="viewport" content="width=device-width,initial-scale=1">',
-        f"<title>{escape(title)}</title><style>{STYLE}{_COLOURS}</style></head><body>",
+        f"{ICON}<title>{escape(title)}</title><style>{STYLE}{_COLOURS}</style></head><body>",
         f'<header><h1>{escape(title)}</h1>{lead}</header><nav aria-label="parts"><ul>{links}</ul></nav><main>',
         *(f'<section id="{one.anchor}"><h2>{escape(one.title)}</h2>{one.body}</section>' for one in sections),
         f'</main><script type="application/json" id="document">{_data(document)}</script></body></html>\n',

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
 import pytest
+from browsing import DRAWN, ROWS, Browser
 from making import header, linear
 
 from agentx.cli.main import main
 from agentx.pages.compare_page import compare_page
 from agentx.replayer.simulate import simulate
 from agentx.reporter.compare import compare
+from agentx.reporter.compare_figures import FIGURES, RUN_FIGURES
 from agentx.trace import TraceWriter
 
 
@@ -74,3 +77,29 @@ def test_the_verb_writes_it(runs: Path, tmp_path: Path, capsys: pytest.CaptureFi
     assert out.read_text(encoding="utf-8").startswith("<!doctype html>")
     assert main(["compare", str(runs / "small"), "--reference", "x", "--html", str(out)]) == 2
     assert "--html is for runs" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_in_a_browser(
+    browser: Browser, runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], dark: bool
+) -> None:
+    """No message, no request but the file, every plot drawn, and the ratios that are seen are those of `--json`."""
+    path = tmp_path / "pair.html"
+    assert main(["compare", str(runs / "small"), str(runs / "large"), "--html", str(path), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    inside = "JSON.parse(document.getElementById('document').textContent)"
+    seen = browser.open(path.as_uri(), ROWS, DRAWN, inside, dark=dark)
+    assert (seen.said, seen.requested) == ([], [path.as_uri()])
+    assert seen.values[inside] == told
+    assert seen.values[DRAWN] == 4  # lost reuse, and three times turn by turn
+    rows = {row[0]: row for row in reversed(seen.values[ROWS])}  # the first table is that of the ratios
+    labels = {figure.name: figure.label for figure in (*FIGURES, *RUN_FIGURES)}
+    known = [one for one in told["pairs"][0]["figures"] if one["all_answered"]["ratio"] is not None]
+    assert len(known) > 10
+    for one in known:
+        cells = rows[labels[one["name"]]]
+        assert float(cells[3][1:]) == pytest.approx(one["all_answered"]["ratio"], rel=0.006, abs=0.006)
+        if one["same_turns"] is not None:
+            assert float(cells[6][1:]) == pytest.approx(one["same_turns"]["ratio"], rel=0.006, abs=0.006)
+    assert (seen.paper < 0.1) is dark
+    assert seen.contrast > 4.5

@@ -11,6 +11,7 @@ import urllib.request
 from pathlib import Path
 
 import pytest
+from browsing import DRAWN, TILES, Browser
 from making import header, linear
 
 from agentx.cli.main import main
@@ -18,6 +19,7 @@ from agentx.core import Attempt, Cached
 from agentx.errors import BadInput
 from agentx.pages.live import LivePage
 from agentx.replayer.progress import Progress, Watch
+from agentx.reporter.text import number, share
 from agentx.trace import TraceWriter
 
 
@@ -102,3 +104,53 @@ def test_a_replay_is_watched(tmp_path: Path) -> None:
 def test_one_run_alone(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["replay", "a.trace", "--live", "--repeats", "3"]) == 2
     assert "--live is of one run" in capsys.readouterr().err
+
+
+def test_in_a_browser(browser: Browser, tmp_path: Path) -> None:
+    """A run as a reader sees it: tiles that count, then by itself the report, whose tiles are those of `--json`."""
+    with TraceWriter(tmp_path / "a.trace", header("agents")) as file:
+        for name in "ab":
+            file.session(linear(5, id=name, reply=40))
+    words = [sys.executable, "-m", "agentx", "replay", "a.trace", "-o", "run", "--live", "--json"]
+    process = subprocess.Popen(
+        [*words, "--set", "gaps.scale=0"], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stderr is not None
+    try:
+        url = next(line for line in process.stderr if "the run as it goes" in line).split()[-1]
+        threading.Thread(target=process.stderr.read, daemon=True).start()
+        report = browser.open(url, TILES, DRAWN, until="location.pathname === '/report'", dark=True)
+        out, _ = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    told = json.loads(out)
+    assert report.said == []
+    assert {one.rpartition("/")[0] + "/" for one in report.requested} == {url}
+    assert report.requested[:2] == [url, url + "state"]
+    assert report.requested[-1] == url + "report"
+    assert report.values[DRAWN] > 5
+    tiles = dict(report.values[TILES])
+    assert tiles["latency.ttft_seconds.p95"].startswith(number(told["latency"]["ttft_seconds"]["p95"]))
+    assert tiles["reuse.by_request.share"].startswith(share(told["reuse"]["by_request"]["share"]))
+    assert report.paper < 0.1
+    assert report.contrast > 4.5
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_tiles_of_a_run_that_goes_on(browser: Browser, dark: bool) -> None:
+    """They show the state that is told, and what is not known as unknown."""
+    state = {"state": "running", "plays_expected": 8, "in_flight": 3, "turns": 1234, "reuse": 0.5, "seconds": None}
+    live = LivePage(lambda: state)
+    said = "document.getElementById('said').innerText"
+    shown = "[...document.querySelectorAll('.tile')].map(one => [one.children[1].innerText, one.children[0].innerText])"
+    try:
+        seen = browser.open(live.url, shown, said, until=f"{shown}.length", dark=dark)
+    finally:
+        live.close()
+    tiles = dict(seen.values[shown])
+    assert (tiles["requests in flight"], tiles["turns answered or failed"]) == ("3", "1,234")
+    assert (tiles["reuse so far, %"], tiles["seconds of the run"]) == ("50", "unknown")
+    assert seen.values[said] == "running, of 8 plays"
+    assert (seen.said, set(seen.requested)) == ([], {live.url, live.url + "state"})
+    assert (seen.paper < 0.1) is dark
+    assert seen.contrast > 4.5

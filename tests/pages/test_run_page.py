@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import shutil
-import subprocess
 from html import unescape
 from pathlib import Path
 from typing import Any
 
 import pytest
+from browsing import DRAWN, TILES, Browser
 from making import header, linear
 
 from agentx.cli.main import main
@@ -21,10 +19,6 @@ from agentx.reporter.reporting import report
 from agentx.reporter.text import number, share
 from agentx.results import RunResults, read_results
 from agentx.trace import TraceWriter
-
-BROWSER = os.environ.get("AGENTX_BROWSER") or next(
-    (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None
-)
 
 
 @pytest.fixture(scope="module")
@@ -50,6 +44,15 @@ def at(value: Any, path: str) -> Any:
     return value
 
 
+def shown_as_in(tiles: dict[str, str], document: dict[str, Any]) -> None:
+    """Each tile shows the value of its key in the document."""
+    assert len(tiles) == 7
+    for key, shown in tiles.items():
+        value = at(document, key)
+        want = share(value) if key.endswith("share") else number(value * (1000 if "tpot" in key else 1))
+        assert shown.startswith(want), key
+
+
 def test_every_part_is_there_with_its_values(ran: RunResults) -> None:
     text = run_page(report(ran), ran)
     titles = re.findall(r"<h2>(.*?)</h2>", text)
@@ -68,12 +71,8 @@ def test_tiles_are_the_figures_of_the_document(ran: RunResults) -> None:
     found = report(ran)
     text = run_page(found, ran)
     assert document(text) == json.loads(json.dumps(found.document()))
-    tiles = re.findall(r'data-key="(.*?)"><b>(.*?)</b>', text)
-    assert len(tiles) == 7
-    for key, shown in tiles:
-        value = at(document(text), key)
-        want = share(value) if key.endswith("share") else number(value * (1000 if "tpot" in key else 1))
-        assert unescape(shown).startswith(want), key
+    tiles = {key: unescape(shown) for key, shown in re.findall(r'data-key="(.*?)"><b>(.*?)</b>', text)}
+    shown_as_in(tiles, document(text))
 
 
 def test_a_run_of_nothing_is_a_page_too(run) -> None:
@@ -95,19 +94,28 @@ def test_the_verb_writes_it(ran: RunResults, tmp_path: Path, capsys: pytest.Capt
     assert "cannot be written" in capsys.readouterr().err
 
 
-@pytest.mark.skipif(BROWSER is None, reason="no Chromium is found, and AGENTX_BROWSER names none")
-def test_in_a_browser(ran: RunResults, tmp_path: Path) -> None:
-    """No message on the console, every plot drawn, and the figures that a reader sees are the document's."""
+MARKS = "document.querySelectorAll('figure > svg rect').length"
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_in_a_browser(browser: Browser, ran: RunResults, tmp_path: Path, dark: bool) -> None:
+    """No message on the console, no request but the file, every plot drawn, and tiles that show the document."""
     found = report(read_results(ran.folder))
-    (tmp_path / "run.html").write_text(run_page(found, ran), encoding="utf-8")
-    words = [str(BROWSER), "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--dump-dom"]
-    profile = f"--user-data-dir={tmp_path / 'profile'}"
-    done = subprocess.run(
-        [*words, profile, f"file://{tmp_path}/run.html"], capture_output=True, text=True, timeout=120, check=False
-    )
-    assert done.returncode == 0
-    assert "CONSOLE" not in done.stderr
-    assert done.stdout.count("<svg") == 9
-    assert done.stdout.count("<rect") > 20
-    p95 = found.metrics.latency.ttft.at(95) if found.metrics.latency.ttft else None
-    assert f"<b>{number(p95)} s</b>" in done.stdout
+    path = tmp_path / "run.html"
+    path.write_text(run_page(found, ran), encoding="utf-8")
+    seen = browser.open(path.as_uri(), TILES, DRAWN, MARKS, dark=dark)
+    assert (seen.said, seen.requested) == ([], [path.as_uri()])
+    assert seen.values[DRAWN] == 9
+    assert seen.values[MARKS] > 20
+    shown_as_in(dict(seen.values[TILES]), json.loads(json.dumps(found.document())))
+    assert (seen.paper < 0.1) is dark
+    assert seen.contrast > 4.5
+
+
+def test_the_browser_tells_what_is_wrong(browser: Browser, tmp_path: Path) -> None:
+    """The test above can fail: a fault of a script and a picture from elsewhere are seen."""
+    (tmp_path / "bad.html").write_text('<img src="http://agentx.invalid/x.png"><script>nothing.here</script>')
+    seen = browser.open((tmp_path / "bad.html").as_uri())
+    assert seen.requested[-1] == "http://agentx.invalid/x.png"
+    assert any("nothing is not defined" in one for one in seen.said)
+    assert any("Failed to load resource" in one for one in seen.said)
