@@ -26,10 +26,10 @@ class Pattern(NamedTuple):
     expression: re.Pattern[str]
 
 
-# Where a token may begin: not inside a word, but behind an escape ("\\n" in JSON, "%3D", a terminal's colours), whose
-# last letter looks like one. Tool arguments and logs are JSON inside of text.
+# Where a token may begin: not inside a word, but behind an underscore ("KEY_ghp_") or an escape ("\\n" in JSON, "%3D", a
+# terminal's colours), whose last letter looks like one. Tool arguments and logs are JSON inside of text.
 _START = (
-    r"(?:(?<![A-Za-z0-9_-])|(?<=\\[abefnrtv0])|(?<=\\u[0-9A-Fa-f]{4})|(?<=\\x[0-9A-Fa-f]{2})|(?<=%[0-9A-Fa-f]{2})"
+    r"(?:(?<![A-Za-z0-9-])|(?<=\\[abefnrtv0])|(?<=\\u[0-9A-Fa-f]{4})|(?<=\\x[0-9A-Fa-f]{2})|(?<=%[0-9A-Fa-f]{2})"
     r"|(?<=\[[mK])|(?<=[\[;][0-9]m)|(?<=[\[;][0-9]{2}m))"
 )
 _END = r"(?![A-Za-z0-9_-])"
@@ -41,10 +41,19 @@ def _token(kind: str, keyword: str, body: str) -> Pattern:
     return Pattern(kind, keyword, re.compile(f"{head}{_START}({body}){_END}"))
 
 
+def _glued(kind: str, head: str, keyword: str = "") -> Pattern:
+    """A token whose head is like no word: it is found inside of one, too, if it has a digit."""
+    body = "A-Za-z0-9" if head.endswith("_") else "A-Za-z0-9_-"  # "high_of_the_year_2024" is no token
+    return Pattern(kind, keyword or head, re.compile(rf"({head}(?=[{body}]{{0,60}}[0-9])[{body}]{{20,}})"))
+
+
 _PEM = r"(-----BEGIN [A-Z ]{0,30}PRIVATE KEY(?: BLOCK)?-----(?:.|\n)*?(?:-----END [A-Z ]{0,30}PRIVATE KEY|\Z))"
 _AWS = r"(?i)aws_?(?:secret)?_?(?:access)?_?key[\"']?\s{0,9}[=:]\s{0,9}[\"']?([A-Za-z0-9/+=]{40})(?![A-Za-z0-9/+=])"
 _NAME = r"(?:api[_-]?key|access[_-]?key|account[_-]?key|secret|token|passwd|password)"
 _VALUE = r"([^\s\"'$<>{}()\\]{8,})"
+_PASSWORD = r"(?:passwd|password|secret)"
+_SHORT = r"[^\s\"'$<>{}()\\]"  # one of the 6 or 7 characters of a short value, which has a letter and a digit
+_SHORT_VALUE = rf"(?={_SHORT}{{0,6}}[0-9])(?={_SHORT}{{0,6}}[A-Za-z])({_SHORT}{{6,7}})(?!{_SHORT})"
 _QUOTE = r"\\{0,7}[\"']"  # in JSON that is inside of JSON, quotes have backslashes
 # Repetitions before a keyword are bounded: an open one would take quadratic time on a long run of letters.
 PATTERNS = (
@@ -89,6 +98,18 @@ PATTERNS = (
     # Without quotes, as YAML and headers have it, a value needs a digit: "password: SecretStr" is code.
     Pattern("assigned", ":", re.compile(
         rf"(?i){_NAME}[\"']?[ \t]{{0,9}}:[ \t]{{1,9}}(?:{_QUOTE})?(?=[^\s\d]{{0,80}}\d){_VALUE}")),
+    *(Pattern("assigned", sign, re.compile(
+        rf"(?i){_PASSWORD}[A-Z0-9_]{{0,40}}(?:{_QUOTE})?[ \t]{{0,9}}{sign}[ \t]{{0,9}}(?:{_QUOTE})?{_SHORT_VALUE}"))
+        for sign in "=:"),
+    _glued("anthropic", "sk-ant-"),
+    _glued("openai", "sk-proj-"),
+    _glued("github", "gh[pousr]_", "gh"),
+    _glued("github", "github_pat_"),
+    _glued("gitlab", "glpat-"),
+    _glued("huggingface", "hf_"),
+    _glued("npm", "npm_"),
+    _glued("groq", "gsk_"),
+    _glued("nvidia", "nvapi-"),
     _token("e-mail", "@", r"[A-Za-z0-9._%+-]{1,64}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){1,9}"),
     Pattern("home", "/", re.compile(r"(?:/home/|/Users/)([A-Za-z0-9._-]+)")),
 )  # fmt: skip
@@ -98,6 +119,10 @@ _BASE64 = re.compile(
     rf"(?<![A-Za-z0-9+/=_-])((?:[A-Za-z0-9+/_-]{{60,80}}{_BREAK}){{1,10000}}[A-Za-z0-9+/_-]{{1,80}}={{0,2}}"
     r"|[A-Za-z0-9+/_-]{24,}={0,2})(?![A-Za-z0-9+/=_-])"
 )
+# The same in JSON whose writer escapes slashes.
+_ESCAPED_BASE64 = re.compile(r"(?<![A-Za-z0-9+/=_\\-])((?:[A-Za-z0-9+/_-]|\\{1,7}/){24,}={0,2})(?![A-Za-z0-9+/=_-])")
+_ESCAPED_SLASH = re.compile(r"\\+/")
+_NESTED = 3  # base64 inside of base64 is followed so deep
 _BREAKS = re.compile(_BREAK)
 _PLACEHOLDER = re.compile(r"<[a-z0-9-]+:[0-9a-f]{12}>")
 _UNCERTAIN = frozenset({"home", "e-mail", "assigned"})  # kinds that are redacted, but are no proof of a secret
@@ -130,10 +155,14 @@ def findings(text: str) -> list[tuple[str, int, int]]:
             for match in expression.finditer(text):
                 if not _PLACEHOLDER.fullmatch(match[1]) and not match[1].startswith("<"):
                     found.append((kind, *match.span(1)))
-    for match in _BASE64.finditer(text):
-        if _hides_a_secret(match[1]):
-            found.append(("base64", *match.span(1)))
+    found += [("base64", *match.span(1)) for match in _runs(text) if _hides_a_secret(match[1])]
     return found
+
+
+def _runs(text: str) -> Iterator[re.Match[str]]:
+    yield from _BASE64.finditer(text)
+    if "\\/" in text:
+        yield from _ESCAPED_BASE64.finditer(text)
 
 
 def secrets_left(text: str) -> list[str]:
@@ -141,9 +170,9 @@ def secrets_left(text: str) -> list[str]:
     return sorted({kind for kind, _, _ in findings(text) if kind not in _UNCERTAIN})
 
 
-def _hides_a_secret(run: str) -> bool:
+def _hides_a_secret(run: str, depth: int = _NESTED) -> bool:
     """Whether a run of base64 decodes to text with a secret, at any of the four ways in which it may be aligned."""
-    plain = _BREAKS.sub("", run).replace("-", "+").replace("_", "/").rstrip("=")
+    plain = _ESCAPED_SLASH.sub("/", _BREAKS.sub("", run)).replace("-", "+").replace("_", "/").rstrip("=")
     for skip in range(4):
         part = plain[skip:]
         part = part[: len(part) - (len(part) % 4 == 1)]
@@ -155,6 +184,8 @@ def _hides_a_secret(run: str) -> bool:
         for kind, keyword, expression in PATTERNS:
             if kind not in _UNCERTAIN and keyword in lower and expression.search(inside):
                 return True
+        if depth > 1 and any(_hides_a_secret(match[1], depth - 1) for match in _runs(inside)):
+            return True
     return False
 
 

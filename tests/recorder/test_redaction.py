@@ -168,3 +168,36 @@ def test_long_runs_take_linear_time(piece: str) -> None:
 @given(st.text(max_size=200))
 def test_findings_are_within_the_text(text: str) -> None:
     assert all(0 <= start < stop <= len(text) for _, start, stop in findings(text))
+
+
+_GITHUB = "ghp_" + "a1B2" * 9
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"KEY_{_GITHUB}",  # behind an underscore
+        f"token{_GITHUB}",  # behind a word
+        f"{_GITHUB}_old",  # before one
+        base64.b64encode(base64.b64encode(f"the key is {_GITHUB}".encode())).decode(),  # base64 inside of base64
+        base64.b64encode(f"???>>>??? {_GITHUB} ???".encode()).decode().replace("/", "\\/"),  # JSON's escaped slashes
+    ],
+)
+def test_a_hidden_token_is_found(text: str) -> None:
+    assert secrets_left(text)
+    assert _GITHUB not in Redactor(CaptureKey(b"k" * 32)).redact(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "changed"),
+    [
+        ("password=hunter2", True),
+        ('{"secret": "abc123"}', True),
+        ("password=String", False),  # no digit: code
+        ("password=ab12", False),  # fewer than 6 characters
+        ("token=abc123", False),  # a name that code uses for much else
+        ("laughs_and_highs_of_the_year_2024", False),
+    ],
+)
+def test_short_values_of_passwords(text: str, changed: bool) -> None:
+    assert (Redactor(CaptureKey(b"k" * 32)).redact(text) != text) == changed
