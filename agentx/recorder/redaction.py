@@ -26,8 +26,8 @@ class Pattern(NamedTuple):
     expression: re.Pattern[str]
 
 
-# Where a token may begin: not inside a word, but behind an underscore ("KEY_ghp_") or an escape ("\\n" in JSON, "%3D", a
-# terminal's colours), whose last letter looks like one. Tool arguments and logs are JSON inside of text.
+# Where a token may begin: not inside a word, but behind an underscore ("KEY_ghp_") or an escape ("\\n" in JSON, "%3D",
+# a terminal's colours), whose last letter looks like one. Tool arguments and logs are JSON inside of text.
 _START = (
     r"(?:(?<![A-Za-z0-9-])|(?<=\\[abefnrtv0])|(?<=\\u[0-9A-Fa-f]{4})|(?<=\\x[0-9A-Fa-f]{2})|(?<=%[0-9A-Fa-f]{2})"
     r"|(?<=\[[mK])|(?<=[\[;][0-9]m)|(?<=[\[;][0-9]{2}m))"
