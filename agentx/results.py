@@ -29,6 +29,13 @@ from agentx.frames import FrameReader, FrameWriter, Tear, open_for_reading
 VERSION = 1
 RESULTS, SETTINGS, TRACE = "results.agx", "run.json", "trace.trace"
 
+AttemptKey = tuple[str, int, int, int]  # session, play, turn, attempt
+
+
+def key_of(attempt: Attempt) -> AttemptKey:
+    """Which attempt of a run it is: what figures of the same attempt are joined by."""
+    return attempt.session, attempt.play, attempt.turn, attempt.attempt
+
 
 @dataclass(frozen=True, slots=True)
 class Books:

@@ -19,7 +19,7 @@ from agentx.capacity import Curve, capacity_curve
 from agentx.core import Attempt, Session, Text, TokenIds
 from agentx.errors import BadInput
 from agentx.prefix_tree import PrefixTree
-from agentx.results import RunResults, sha256_of
+from agentx.results import AttemptKey, RunResults, key_of, sha256_of
 from agentx.reuse import ReuseTable, TurnReuse, Walk, table
 from agentx.reuse_fit import Row as Lengths
 from agentx.reuse_fit import fitted
@@ -31,8 +31,6 @@ from agentx.turn_kinds import turn_kinds
 from agentx.wire.history import TEXT_WIRES, introduced
 from agentx.wire.messages import Shape, counted
 from agentx.wire.salting import namespace, salting
-
-AttemptKey = tuple[str, int, int, int]  # session, play, turn, attempt
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,10 +94,6 @@ class RunReuse:
     def by_attempt(self) -> dict[AttemptKey, int]:
         """Ideal reuse of each attempt that the server took, tokens."""
         return {key_of(row.attempt): sum(row.ideal.reused) for row in self.rows}
-
-
-def key_of(attempt: Attempt) -> AttemptKey:
-    return attempt.session, attempt.play, attempt.turn, attempt.attempt
 
 
 def run_reuse(run: RunResults) -> RunReuse:

@@ -11,7 +11,8 @@ from agentx.engine.engine import Engine
 from agentx.engine.tokenizer import ids_to_text
 from agentx.replayer.run import replay
 from agentx.replayer.simulate import simulate
-from agentx.run_reuse import key_of, run_reuse
+from agentx.results import key_of
+from agentx.run_reuse import run_reuse
 from agentx.trace import TraceWriter
 from tests.making import linear
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from statistics import fmean, variance
 
 from agentx.functions import log_gamma, probit
@@ -75,6 +76,7 @@ def _reach(sides: Sequence[Sequence[float]], level: float) -> float | None:
     return student_quantile((1 + level) / 2, freedom) * math.sqrt(error)
 
 
+@lru_cache(maxsize=4096)  # an outlook asks for hundreds, the same ones for every figure
 def student_quantile(p: float, freedom: float) -> float:
     """The quantile of p > 0.5 of Student's t with `freedom` > 0 degrees.
 

@@ -22,7 +22,7 @@ from agentx.reporter.metrics import Metrics
 from agentx.reporter.observed import Ideal
 from agentx.reporter.table import Block, Heading, Lines, Table
 from agentx.reporter.throughput import MEASURED, cached_tokens
-from agentx.results import RunResults
+from agentx.results import AttemptKey, RunResults, key_of
 
 if TYPE_CHECKING:
     from agentx.reporter.block_removers import Prompt
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from agentx.reuse_template import Template
     from agentx.wire.messages import Shape
 
-AttemptKey = tuple[str, int, int, int]  # session, play, turn, attempt
 
 NOT_BACKED_UP, HOST_DROPPED = "not_backed_up", "host_dropped"  # causes of graves
 LIMIT, TURNS = 200_000_000, 8_000  # prompt tokens and requests that the shadow plays: some 15 s; beyond, it is left out
@@ -135,7 +134,7 @@ def losses_of(run: RunResults, metrics: Metrics) -> Losses:
     if history != "recorded":
         return Losses(missing=f"with {history} history the shadow cache does not know the replies")
     by_attempt = reuse.ideal.by_attempt
-    sent = [attempt for attempt in run.attempts if _key(attempt) in by_attempt]
+    sent = [attempt for attempt in run.attempts if key_of(attempt) in by_attempt]
     if len(sent) > TURNS or sum(attempt.prompt_tokens or attempt.isl for attempt in sent) > LIMIT:
         return Losses(
             missing=f"more than {TURNS} requests or {LIMIT // 10**6} million prompt tokens: it takes too long"
@@ -144,10 +143,6 @@ def losses_of(run: RunResults, metrics: Metrics) -> Losses:
         return _split(run, sent, reuse.ideal)
     except (BadInput, OSError, KeyError) as error:
         return Losses(missing=f"the prompts cannot be recomputed: {type(error).__name__}")
-
-
-def _key(attempt: Attempt) -> AttemptKey:
-    return attempt.session, attempt.play, attempt.turn, attempt.attempt
 
 
 def _split(run: RunResults, sent: list[Attempt], ideal: Ideal) -> Losses:
@@ -162,7 +157,7 @@ def _split(run: RunResults, sent: list[Attempt], ideal: Ideal) -> Losses:
     for attempt in sent:
         cached = cached_tokens(attempt)
         if attempt.phase == MEASURED and attempt.ok and attempt.prompt_tokens is not None and cached is not None:
-            turns.append(_turn_loss(attempt, ideal.by_attempt[_key(attempt)], cached, found[_key(attempt)]))
+            turns.append(_turn_loss(attempt, ideal.by_attempt[key_of(attempt)], cached, found[key_of(attempt)]))
     return Losses(tuple(turns), tuple(sent), facts is not None, None, measured, unmeasured, prompts)
 
 
@@ -180,10 +175,10 @@ def _measured(
         servers = blocks_by_server(run)
         requests, made = resent(run, sent, ideal, prompts=real_ids(run))
         prompts = prompts_of(run, requests, servers, learns=isinstance(made, ChatIds))
-        found = measure_losses(prompts, [ideal.by_attempt[_key(attempt)] for attempt in sent])
+        found = measure_losses(prompts, [ideal.by_attempt[key_of(attempt)] for attempt in sent])
     except Unknowable as error:
         return (), {}, str(error)
-    return prompts, {_key(sent[place]): one for place, one in found.items()}, None
+    return prompts, {key_of(sent[place]): one for place, one in found.items()}, None
 
 
 def shadowed(run: RunResults, sent: Sequence[Attempt], ideal: Ideal, pool: Pool | None) -> dict[AttemptKey, Found]:
@@ -200,7 +195,7 @@ def shadowed(run: RunResults, sent: Sequence[Attempt], ideal: Ideal, pool: Pool 
         seen = Shadow(ideal.page, pool).play([requests[place] for place in places], stand_ins)
         for place, each in zip(places, seen, strict=True):
             each.lost = tuple(grave._replace(by=places[grave.by or 0]) for grave in each.lost)
-            found[_key(sent[place])] = each
+            found[key_of(sent[place])] = each
     return found
 
 

@@ -19,7 +19,7 @@ from agentx.core import Attempt
 from agentx.errors import BadInput
 from agentx.reporter.server_counters import Counters
 from agentx.reporter.throughput import cached_tokens
-from agentx.results import TRACE, RunResults
+from agentx.results import TRACE, RunResults, key_of
 from agentx.reuse_template import PLAIN, Template
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ def _tier(told: Sequence[Attempt], name: str) -> int | None:
 
 def _ideal(run: RunResults, done: Sequence[Attempt]) -> tuple[Ideal | None, str | None]:
     """The ideal of the run, or None and the reason."""
-    from agentx.run_reuse import key_of, run_reuse  # numpy, and a trace to read: only when it is wanted
+    from agentx.run_reuse import run_reuse  # numpy, and a trace to read: only when it is wanted
 
     if not done:
         return None, "no response completed"
