@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Set
 from dataclasses import dataclass
-from statistics import fmean
 from typing import Any
 
 from agentx.reporter.compare_caveats import Side, each_run
 from agentx.reporter.compare_figures import Measured, TurnKey
-from agentx.reporter.compare_statistics import difference
+from agentx.reporter.compare_statistics import difference, mean
 from agentx.reporter.losses import CAUSE_NAMES, CAUSES, OF_A_HOST
 from agentx.reporter.table import Block, Heading, Lines, Table
 
@@ -29,7 +28,7 @@ class Tokens:
 
     @property
     def means(self) -> tuple[float | None, float | None]:
-        return _mean(self.a), _mean(self.b)
+        return mean(self.a), mean(self.b)
 
     @property
     def change(self) -> float | None:
@@ -82,11 +81,6 @@ def _of(one: Measured, cause: str, same: Set[TurnKey] | None) -> int | None:
     if same is not None:
         losses = losses.over(same)
     return losses.total if cause == TOTAL else losses.of(cause)
-
-
-def _mean(values: tuple[int | None, ...]) -> float | None:
-    known = [value for value in values if value is not None]
-    return fmean(known) if known and len(known) == len(values) else None
 
 
 def losses_document(found: PairLosses) -> dict[str, Any]:

@@ -76,6 +76,12 @@ def _reach(sides: Sequence[Sequence[float]], level: float) -> float | None:
     return student_quantile((1 + level) / 2, freedom) * math.sqrt(error)
 
 
+def mean(values: Sequence[float | None]) -> float | None:
+    """None when one of them is unknown."""
+    known = [value for value in values if value is not None]
+    return fmean(known) if known and len(known) == len(values) else None
+
+
 @lru_cache(maxsize=4096)  # an outlook asks for hundreds, the same ones for every figure
 def student_quantile(p: float, freedom: float) -> float:
     """The quantile of p > 0.5 of Student's t with `freedom` > 0 degrees.

@@ -11,10 +11,11 @@ from agentx.errors import EXIT_GATE, EXIT_OK
 from agentx.plots import Axis, Panel, Series, svg
 from agentx.replayer.search import Bracket, Goal, bracket, out_of_order
 from agentx.replayer.slo import limit_text
+from agentx.reporter.compare_statistics import mean
 from agentx.reporter.goodput_text import figure_text
 from agentx.reporter.table import Heading, Lines, Table, as_text
 from agentx.reporter.text import number
-from agentx.reporter.trials import Spot, mean
+from agentx.reporter.trials import Spot
 
 SCHEMA = "agentx/find/1"
 BETTER = 0.2  # by which a figure is better at a higher load before it is said that it is

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import fmean
 
 from agentx.replayer.search import Goal
 from agentx.replayer.slo import Slo, TurnSlo
 from agentx.reporter.about import about
+from agentx.reporter.compare_statistics import mean
 from agentx.reporter.findings import findings
 from agentx.reporter.goodput import Verdict, judge
 from agentx.reporter.metrics import measure
@@ -88,12 +87,6 @@ class Spot:
         """What a condition's figure was in each run that tells it."""
         found = (trial.verdicts[condition].value for trial in self.trials)
         return [value for value in found if value is not None]
-
-
-def mean(values: Sequence[float | None]) -> float | None:
-    """None when one of them is unknown."""
-    known = [value for value in values if value is not None]
-    return fmean(known) if known and len(known) == len(values) else None
 
 
 def trial_of(run: RunResults, name: str, goal: Goal, turns: TurnSlo) -> Trial:
