@@ -164,7 +164,9 @@ def test_an_interruption_ends_all_and_every_book_is_written(trace, tmp_path):
     run = read_results(out)
     assert run.end["outcome"] == "interrupted"
     assert [end["outcome"] for end in run.ends] == ["interrupted"] * 2
-    assert (run.books().cut, run.books().balanced) == (4, True)
+    books = run.books()
+    assert (books.cut, books.balanced) == (books.plays, True)
+    assert books.plays >= 2  # one of each worker was seen; its other one may not have begun yet
 
 
 def test_workers_whose_coordinator_is_killed_end_with_their_books(trace, tmp_path):
@@ -182,7 +184,9 @@ def test_workers_whose_coordinator_is_killed_end_with_their_books(trace, tmp_pat
         time.sleep(0.05)
     assert run.end is None
     assert [end["outcome"] for end in run.ends] == ["interrupted"] * 2
-    assert (run.books().cut, run.books().balanced) == (4, True)
+    books = run.books()
+    assert (books.cut, books.balanced) == (books.plays, True)
+    assert books.plays >= 2  # one of each worker was seen; its other one may not have begun yet
 
 
 def test_many_live_sessions_under_a_low_limit_of_open_files(trace, tmp_path):
