@@ -26,6 +26,11 @@ _PLAIN = (
     "last", "end", "isl", "osl", "prompt_tokens", "completion_tokens", "queue_seconds", "server_ttft", "status",
     "finish",
 )  # fmt: skip
+_TEXTS = ("session", "phase", "finish", "failure", "failure_message")
+_TIMES = (
+    "due", "sent", "first_byte", "first", "last", "end", "queue_seconds", "server_ttft", "ttft", "ttft_from_due",
+    "tpot", "latency",
+)  # fmt: skip
 Cell = str | int | float | None
 
 
@@ -51,8 +56,8 @@ def export(report: Report, run: RunResults, path: Path) -> int:
 def columns() -> list[str]:
     """Names in the order of the columns; times are seconds of the run's clock."""
     return [
-        *_PLAIN, "cached_tokens", "cached_device", "cached_host", "cached_storage", "ttft", "ttft_from_due", "tpot",
-        "latency", "failure", "failure_message",
+        *_PLAIN, "cached_tokens", "cached_device", "cached_host", "cached_storage", "ttft", "ttft_from_due",
+        "tpot", "latency", "failure", "failure_message",
     ]  # fmt: skip
 
 
@@ -91,9 +96,17 @@ def _parquet(run: RunResults, path: Path) -> int:
             "Parquet needs pyarrow", hint="pip install 'agentx-replay[parquet]', or --export FILE.csv"
         ) from None
     table = list(rows(run))
-    made = {name: [row[place] for row in table] for place, name in enumerate(columns())}
+    types = {str: pyarrow.string(), int: pyarrow.int64(), float: pyarrow.float64()}
+    made = {
+        name: pyarrow.array([row[place] for row in table], types[_type(name)]) for place, name in enumerate(columns())
+    }
     pyarrow.parquet.write_table(pyarrow.table(made), path)
     return len(table)
+
+
+def _type(column: str) -> type[str | int | float]:
+    """Of a column, also where nothing in it is known: files of several runs are read as one table."""
+    return str if column in _TEXTS else float if column in _TIMES else int
 
 
 def _aggregate(report: Report, path: Path) -> int:

@@ -93,6 +93,10 @@ def test_parquet(made, tmp_path: Path) -> None:
     table = pyarrow.parquet.read_table(tmp_path / "a.parquet")
     assert table.column_names == columns()
     assert table.column("cached_tokens").to_pylist() == [50, None, None, None]
+    typed = {
+        name: str(table.schema.field(name).type) for name in ("failure", "cached_host", "queue_seconds", "session")
+    }
+    assert typed == {"failure": "string", "cached_host": "int64", "queue_seconds": "double", "session": "string"}
 
 
 def test_mistakes(made, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
